@@ -1,0 +1,72 @@
+/* command_util: what more than one command does with its operands, and the submit call. */
+#include "client/command.h"
+
+#include <stdlib.h>
+
+#include "client/interrupt.h"
+#include "client/jobargs.h"
+#include "client/rows.h"
+#include "client/say.h"
+
+enum mq_status mq_command_ids(const struct mq_options *options, int64_t **ids, size_t *count,
+			      struct mq_error *err)
+{
+	int64_t *list = calloc(options->operands + 1, sizeof(*list));
+	enum mq_status status = MQ_OK;
+	size_t n = 0;
+
+	if (!list)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for %zu ids", options->operands);
+	for (size_t i = 0; i < options->operands && status == MQ_OK; i++) {
+		size_t j = 0;
+
+		status = mq_rows_parse_id(options->operand[i], "", &list[n], err);
+		while (status == MQ_OK && j < n && list[j] != list[n])
+			j++;
+		n += status == MQ_OK && j == n;
+	}
+	if (status != MQ_OK) {
+		free(list);
+		return status;
+	}
+	*ids = list;
+	*count = n;
+	return MQ_OK;
+}
+
+enum mq_status mq_command_until(const struct mq_options *options, enum mq_option_id id,
+				int64_t *until, struct mq_error *err)
+{
+	unsigned long long ms;
+	enum mq_status status;
+
+	*until = 0;
+	if (!options->count[id])
+		return MQ_OK;
+	status = mq_option_seconds(options->value[id], id, &ms, err);
+	if (status == MQ_OK)
+		*until = mq_clock_ms() + (int64_t)ms;
+	return status;
+}
+
+enum mq_status mq_command_submit(struct mq_client *client, const struct mq_options *options,
+				 json_t *job, const char *request_id, struct mq_submitted *out,
+				 struct mq_error *err)
+{
+	json_t *args = NULL, *result = NULL, *warnings;
+	enum mq_status status = mq_jobargs_submit(options, job, request_id, &args, err);
+
+	if (status == MQ_OK)
+		status = mq_client_call(client, "submit", args, &result, err);
+	if (status != MQ_OK)
+		return status;
+	warnings = json_object_get(result, "warnings");
+	for (size_t i = 0; i < json_array_size(warnings); i++)
+		if (json_is_string(json_array_get(warnings, i)))
+			mq_say("warning: %s", json_string_value(json_array_get(warnings, i)));
+	if (!mq_row_integer(result, "id", 1, &out->id))
+		status = mq_fail(err, MQ_EPROTO, "the worker sent no proper answer to \"submit\"");
+	out->existing = json_is_true(json_object_get(result, "existing"));
+	json_decref(result);
+	return status;
+}

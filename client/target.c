@@ -1,0 +1,284 @@
+/* target: temporary file, fsync, rename, fsync of the directory. Called by download.c, cmd_fetch.c and
+ * cmd_render.c. Errors are about local files, so none is MQ_ENOENT (that is a missing job). */
+#include "config.h"
+
+#include "client/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/interrupt.h"
+
+struct mq_target {
+	char *path, *temporary; /* temporary: NULL when written directly */
+	int fd, dir;
+	bool force, direct;
+};
+
+static enum mq_status fail(struct mq_error *err, const char *what, const char *path)
+{
+	int errnum = errno;
+	enum mq_status status = mq_fail_errno(err, errnum, "%s %s", what, path);
+
+	return status == MQ_ENOENT ? MQ_EIO : status;
+}
+
+static enum mq_status no_memory(struct mq_error *err)
+{
+	return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a file's name");
+}
+
+/* dir and base of path; both the caller's. False: memory is out. */
+static bool split(const char *path, char **dir, char **base)
+{
+	char *a = strdup(path), *b = strdup(path);
+
+	*dir = a ? strdup(dirname(a)) : NULL;
+	*base = b ? strdup(basename(b)) : NULL;
+	free(a);
+	free(b);
+	if (*dir && *base)
+		return true;
+	free(*dir);
+	free(*base);
+	*dir = *base = NULL;
+	return false;
+}
+
+/* The absolute path of a file that need not exist; its directory must. */
+static enum mq_status absolute(const char *file, char **path, struct mq_error *err)
+{
+	char *dir = NULL, *base = NULL, *full = NULL;
+	enum mq_status status = MQ_OK;
+
+	if (!split(file, &dir, &base))
+		return no_memory(err);
+	full = realpath(dir, NULL);
+	if (!full)
+		status = fail(err, "cannot write to the directory", dir);
+	else if (access(full, W_OK | X_OK) != 0)
+		status = fail(err, "cannot write to the directory", full);
+	else if (asprintf(path, "%s/%s", strcmp(full, "/") ? full : "", base) < 0)
+		status = no_memory(err);
+	free(dir);
+	free(base);
+	free(full);
+	return status;
+}
+
+enum mq_status mq_target_check(const char *file, bool force, char **path, struct mq_error *err)
+{
+	struct stat st;
+
+	if (strcmp(file, "-") == 0) {
+		if (isatty(STDOUT_FILENO))
+			return mq_fail(
+				err, MQ_EINVAL,
+				"-o -: standard output is a terminal, and a picture is no text");
+		*path = strdup("-");
+		return *path ? MQ_OK : no_memory(err);
+	}
+	if (!file[0] || file[strlen(file) - 1] == '/')
+		return mq_fail(err, MQ_EINVAL, "-o: \"%s\" is no file's name", file);
+	if (lstat(file, &st) == 0) {
+		if (S_ISDIR(st.st_mode))
+			return mq_fail(err, MQ_EIO, "cannot write %s: it is a directory", file);
+		if (!force)
+			return mq_fail(err, MQ_ESTATE, "%s exists; --force replaces it", file);
+		if (S_ISLNK(st.st_mode) && stat(file, &st) == 0) {
+			if (S_ISDIR(st.st_mode))
+				return mq_fail(err, MQ_EIO, "cannot write %s: it is a directory",
+					       file);
+			*path = realpath(file, NULL);
+			return *path ? MQ_OK : fail(err, "cannot write", file);
+		}
+		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+			*path = realpath(file, NULL);
+			return *path ? MQ_OK : fail(err, "cannot write", file);
+		}
+	} else if (errno != ENOENT) {
+		return fail(err, "cannot write", file);
+	}
+	return absolute(file, path, err);
+}
+
+/* The permissions that open(2) would give. */
+static mode_t usual_mode(void)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return 0666 & ~mask;
+}
+
+static enum mq_status open_temporary(struct mq_target *t, struct mq_error *err)
+{
+	char *dir = NULL, *base = NULL;
+	enum mq_status status = MQ_OK;
+
+	if (!split(t->path, &dir, &base))
+		return no_memory(err);
+	t->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->dir < 0)
+		status = fail(err, "cannot open the directory", dir);
+	else if (asprintf(&t->temporary, "%s/.mandelq-XXXXXX", strcmp(dir, "/") ? dir : "") < 0)
+		status = no_memory(err);
+	if (status == MQ_OK) {
+		t->fd = mkostemp(t->temporary, O_CLOEXEC);
+		if (t->fd < 0) {
+			status = fail(err, "cannot make a file in", dir);
+			free(t->temporary);
+			t->temporary = NULL;
+		} else if (fchmod(t->fd, usual_mode()) != 0) {
+			status = fail(err, "cannot set the mode of", t->temporary);
+		}
+	} else {
+		t->temporary = NULL;
+	}
+	free(dir);
+	free(base);
+	return status;
+}
+
+enum mq_status mq_target_open(const char *path, bool force, struct mq_target **out,
+			      struct mq_error *err)
+{
+	struct mq_target *t = calloc(1, sizeof(*t));
+	enum mq_status status = MQ_OK;
+	struct stat st;
+
+	if (!t)
+		return no_memory(err);
+	t->fd = t->dir = -1;
+	t->force = force;
+	t->path = strdup(path);
+	if (!t->path) {
+		status = no_memory(err);
+	} else if (strcmp(path, "-") == 0) {
+		t->direct = true;
+		t->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+		if (t->fd < 0)
+			status = fail(err, "cannot use", "standard output");
+	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		t->direct = true;
+		t->fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY |
+					   O_CLOEXEC); /* a pipe may have no reader */
+		if (t->fd < 0)
+			status = fail(err, "cannot open", path);
+	} else {
+		status = open_temporary(t, err);
+	}
+	if (status == MQ_OK)
+		*out = t;
+	else
+		mq_target_close(t);
+	return status;
+}
+
+/* Waits until a pipe takes PIPE_BUF bytes, or a signal comes. */
+static enum mq_status wait_writable(struct mq_target *t, struct mq_error *err)
+{
+	struct pollfd items[2] = {
+		{ .fd = t->fd, .events = POLLOUT },
+		{ .fd = mq_interrupt_fd(), .events = POLLIN },
+	};
+	enum mq_status status = mq_interrupt_check(err);
+
+	while (status == MQ_OK && !items[0].revents) {
+		if (poll(items, 2, -1) < 0 && errno != EINTR)
+			return fail(err, "cannot wait for", t->path);
+		status = mq_interrupt_check(err);
+	}
+	return status;
+}
+
+enum mq_status mq_target_write(struct mq_target *target, const void *bytes, size_t len,
+			       struct mq_error *err)
+{
+	const char *p = bytes;
+	enum mq_status status = MQ_OK;
+
+	while (len > 0) {
+		size_t part = target->direct && len > PIPE_BUF ? PIPE_BUF : len;
+		ssize_t n;
+
+		if (target->direct)
+			status = wait_writable(target, err);
+		if (status != MQ_OK)
+			return status;
+		n = write(target->fd, p, part);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return fail(err, "cannot write", target->path);
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+		}
+	}
+	return MQ_OK;
+}
+
+/* Gives the temporary file its name; without force only if there is no such file. */
+static enum mq_status give_name(struct mq_target *t, struct mq_error *err)
+{
+	int rc;
+
+	if (t->force) {
+		rc = rename(t->temporary, t->path);
+	} else {
+		rc = renameat2(AT_FDCWD, t->temporary, AT_FDCWD, t->path, RENAME_NOREPLACE);
+		if (rc != 0 && (errno == EINVAL || errno == ENOSYS)) { /* not on this file system */
+			rc = link(t->temporary, t->path);
+			if (rc == 0)
+				rc = unlink(t->temporary);
+		}
+		if (rc != 0 && errno == EEXIST)
+			return mq_fail(err, MQ_ESTATE,
+				       "%s has appeared meanwhile; --force replaces it", t->path);
+	}
+	if (rc != 0)
+		return fail(err, "cannot give a file its name", t->path);
+	free(t->temporary);
+	t->temporary = NULL;
+	return MQ_OK;
+}
+
+enum mq_status mq_target_commit(struct mq_target *target, struct mq_error *err)
+{
+	enum mq_status status = MQ_OK;
+
+	if (!target->direct && fsync(target->fd) != 0)
+		return fail(err, "cannot write", target->path);
+	if (close(target->fd) != 0)
+		status = fail(err, "cannot write", target->path);
+	target->fd = -1;
+	if (status != MQ_OK || target->direct)
+		return status;
+	status = give_name(target, err);
+	/* Some file systems have no sync of directories; the file itself is safe. */
+	if (status == MQ_OK && fsync(target->dir) != 0 && errno != EINVAL)
+		status = fail(err, "cannot write the directory of", target->path);
+	return status;
+}
+
+void mq_target_close(struct mq_target *target)
+{
+	if (!target)
+		return;
+	if (target->fd >= 0)
+		close(target->fd);
+	if (target->temporary)
+		unlink(target->temporary);
+	if (target->dir >= 0)
+		close(target->dir);
+	free(target->temporary);
+	free(target->path);
+	free(target);
+}

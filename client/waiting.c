@@ -1,0 +1,180 @@
+/* waiting: polls, because polling is what survives restarts. Called by wait, submit --wait and render. */
+#include "client/waiting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/interrupt.h"
+#include "client/progress.h"
+#include "client/rows.h"
+#include "client/say.h"
+#include "src/state.h"
+
+#define POLL_MIN_MS 20
+#define POLL_MAX_MS 500
+#define RETRY_MS 200
+#define LARGE_SIDE 20000
+
+/* Fresh rows of the jobs of *rows that had not ended (NULL: of all). */
+static enum mq_status refresh(struct mq_client *client, const struct mq_waiting *w, json_t **rows,
+			      struct mq_error *err)
+{
+	int64_t *open = malloc(w->count * sizeof(*open));
+	json_t *fresh = NULL;
+	size_t count = 0, at = 0;
+	enum mq_status status;
+
+	if (!open)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for %zu jobs", w->count);
+	for (size_t i = 0; i < w->count; i++)
+		if (!*rows || !mq_job_is_terminal(mq_row_state(json_array_get(*rows, i))))
+			open[count++] = w->ids[i];
+	status = mq_rows_fetch(client, open, count, &fresh, NULL, err);
+	if (status == MQ_OK && !*rows) {
+		*rows = fresh;
+		fresh = NULL;
+	} else if (status == MQ_OK) {
+		for (size_t i = 0; i < w->count; i++)
+			if (!mq_job_is_terminal(mq_row_state(json_array_get(*rows, i))))
+				json_array_set(*rows, i, json_array_get(fresh, at++));
+	}
+	json_decref(fresh);
+	free(open);
+	return status;
+}
+
+static const json_t *first_open(const json_t *rows)
+{
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		if (!mq_job_is_terminal(mq_row_state(json_array_get(rows, i))))
+			return json_array_get(rows, i);
+	return NULL;
+}
+
+static enum mq_status fail_timeout(const json_t *rows, struct mq_error *err)
+{
+	const json_t *row = rows ? first_open(rows) : NULL;
+
+	if (!row)
+		return mq_fail(err, MQ_ETIMEOUT,
+			       "the time ran out, and the worker does not answer");
+	return mq_fail(err, MQ_ETIMEOUT, "the time ran out: job %lld is %s (%.0f %%)",
+		       (long long)mq_row_id(row), mq_job_state_name(mq_row_state(row)),
+		       100 * mq_row_number(row, "progress", 0));
+}
+
+/* A failed try at `now`: MQ_OK to go on. */
+static enum mq_status on_lost(int64_t *lost_ms, enum mq_status status, struct mq_error *why)
+{
+	int64_t now = mq_clock_ms();
+
+	if (!*lost_ms) {
+		*lost_ms = now;
+		mq_say("%s; trying again for %d s", why->text, MQ_RECONNECT_MS / 1000);
+	}
+	if (now - *lost_ms >= MQ_RECONNECT_MS)
+		return mq_fail(why, status,
+			       "the worker has been away for %d s; the jobs are safe with it: "
+			       "start it again and wait again",
+			       MQ_RECONNECT_MS / 1000);
+	mq_interrupt_sleep(RETRY_MS);
+	return MQ_OK;
+}
+
+/* Sleeps until the next poll, but not past until_ms. */
+static void pause_polling(const struct mq_waiting *w, unsigned *interval)
+{
+	int64_t left = w->until_ms ? w->until_ms - mq_clock_ms() : *interval;
+
+	if (left > 0)
+		mq_interrupt_sleep(left < *interval ? (unsigned)left : *interval);
+	*interval += *interval / 2;
+	if (*interval > POLL_MAX_MS)
+		*interval = POLL_MAX_MS;
+}
+
+enum mq_status mq_wait_jobs(struct mq_client *client, const struct mq_waiting *waiting,
+			    json_t **rows, struct mq_error *err)
+{
+	struct mq_progress progress;
+	struct mq_error why = { "" };
+	enum mq_status status = MQ_OK;
+	unsigned interval = POLL_MIN_MS;
+	int64_t lost_ms = 0;
+	json_t *now = NULL;
+
+	mq_progress_begin(&progress, waiting->quiet);
+	while (status == MQ_OK) {
+		if (waiting->watch && (status = waiting->watch(waiting->user, &why)) != MQ_OK)
+			break;
+		status = refresh(client, waiting, &now, &why);
+		if (status == MQ_OK) {
+			if (lost_ms)
+				mq_say("the worker is back");
+			lost_ms = 0;
+			if (!first_open(now))
+				break;
+			mq_progress_show(&progress, now);
+		}
+		if ((status == MQ_OK || mq_client_lost(status)) && waiting->until_ms &&
+		    mq_clock_ms() >= waiting->until_ms)
+			status = fail_timeout(now, &why);
+		else if (mq_client_lost(status))
+			status = on_lost(&lost_ms, status, &why);
+		else if (status == MQ_OK)
+			pause_polling(waiting, &interval);
+	}
+	mq_progress_end(&progress);
+	if (status == MQ_OK)
+		*rows = now;
+	else
+		json_decref(now);
+	return status == MQ_OK ? MQ_OK : mq_fail(err, status, "%s", why.text);
+}
+
+/* A picture that large opens in no ordinary viewer. */
+static void say_how_to_view(int64_t id)
+{
+	mq_say("job %lld is too large for most viewers; to look at it:", (long long)id);
+	mq_say("  mandelq fetch %lld --preview -o small.png         at most 2048 pixels a side",
+	       (long long)id);
+	mq_say("  mandelq fetch %lld --region=X,Y,W,H -o part.png   some pixels of it",
+	       (long long)id);
+	mq_say("  vips dzsave PICTURE.png tiles                     tiles for a web page");
+}
+
+static void say_done(const json_t *row)
+{
+	double width = mq_row_number(row, "width", 0), height = mq_row_number(row, "height", 0);
+	double bytes = mq_row_number(json_object_get(row, "output"), "bytes", -1);
+	double seconds = mq_row_number(row, "compute_seconds", -1);
+	char size[32], time[32];
+
+	mq_say("job %lld done: %.0f x %.0f pixels%s%s%s%s", (long long)mq_row_id(row), width,
+	       height, bytes >= 0 ? ", " : "", bytes >= 0 ? mq_say_bytes(bytes, size) : "",
+	       seconds >= 0 ? ", computed in " : "",
+	       seconds >= 0 ? mq_say_seconds(seconds, time) : "");
+	if ((width > LARGE_SIDE || height > LARGE_SIDE) && mq_say_terminal(NULL))
+		say_how_to_view(mq_row_id(row));
+}
+
+enum mq_status mq_wait_report(const json_t *rows, bool quiet, struct mq_error *err)
+{
+	enum mq_status status = MQ_OK;
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		const char *why = mq_row_text(row, "error", mq_row_text(row, "reason", ""));
+		enum mq_job_state state = mq_row_state(row);
+
+		if (state == MQ_JOB_DONE) {
+			if (!quiet)
+				say_done(row);
+			continue;
+		}
+		mq_say("job %lld %s%s%s", (long long)mq_row_id(row), mq_job_state_name(state),
+		       why[0] ? ": " : "", why);
+		status = MQ_ESTATE;
+	}
+	return status == MQ_OK ? MQ_OK : mq_fail(err, status, "%s", "");
+}

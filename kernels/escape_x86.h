@@ -1,0 +1,635 @@
+/* escape_x86: the vector template. An instruction set's .c defines the operations (vd_*, vi_*, vm_*:
+ * escape_avx2.c says what each must do), V_LANES, V_UNROLL (vectors in flight), V_ISA (the table it
+ * makes) and V_NAME, and includes this last.
+ *
+ * A patch goes through three stages, in blocks of BLOCK samples:
+ *   first()  the first steps on neighbouring samples, tested at each step;
+ *   pass()   what is left in a block, packed into full vectors, all at the same step;
+ *   drive()  the few long orbits of the whole patch, each lane at its own step, refilled at once.
+ * The last two test for escape only every so many steps, keep the state from before, and let
+ * finish() run those that escaped again from there, tested at each step.
+ *
+ * Why that never changes a count. The arithmetic is that of escape.h, so a state is the same bits
+ * whoever computes it. Testing late is exact if an orbit that has left |z|^2 < 4 never comes back:
+ * with |z| >= 2 (1 - 2^-50) and |c|^2 < 4 - 2^-20, so |c| < 2 - 2^-22, the next |z| is at least
+ * |z|^2 - |c| >= |z| + 2^-23, and rounding takes off 2^-49 |z|^2 at most, which the growth exceeds
+ * for every |z| >= 2. After an overflow |z|^2 is infinite or NaN for good: an infinite x or y makes
+ * the other infinite or NaN at the next step. With |c|^2 >= 4 the count is 0. For the ring between,
+ * `ring` makes every step tested. */
+#include <string.h>
+
+#include "kernels/escape.h"
+#include "kernels/escape_cpu.h"
+#include "kernels/escape_vec.h"
+
+#define GROUP (V_LANES * V_UNROLL)
+#define BLOCK 1024u
+#define ROOM (BLOCK + 2 * GROUP)
+#define FIRST_STEPS 12u   /* of first() */
+#define PASS_STEPS 24u    /* between two tests of pass() */
+#define PASS_END 256u     /* the step at which drive() takes over */
+#define PASS_MIN (4 * GROUP) /* or when so few samples are left in the block */
+#define DRIVE_STEPS 60    /* between two tests of drive(): a multiple of most short periods */
+#define ALL_LANES ((1u << V_LANES) - 1)
+#define FINISH_AT (8 * GROUP)
+
+#define RING 0x1p-20 /* width of the ring of |c|^2 under 4 */
+
+#define EACH_VECTOR _Pragma("GCC unroll 8") for (unsigned u = 0; u < V_UNROLL; u++)
+
+_Static_assert(V_UNROLL % 2 == 0, "v_step_pair() takes two");
+_Static_assert(GROUP <= MQ_CPU_SLACK && GROUP <= 64, "first() writes past the end; lanes are bits");
+
+/* Orbits, packed; at: number of the sample in the patch; n: steps survived. */
+struct orbits {
+	double x[ROOM], y[ROOM], re[ROOM], im[ROOM];
+	int64_t at[ROOM], n[ROOM];
+	unsigned count;
+};
+
+/* What drive() has in its lanes: carried from block to block. A lane with at < 0 is idle. */
+struct lanes {
+	double x[2][GROUP], y[2][GROUP]; /* now, and before the last steps: now is [turn] */
+	double re[GROUP], im[GROUP];
+	double seen_x[GROUP], seen_y[GROUP]; /* the state that Brent's search compares with */
+	int64_t at[GROUP], base[GROUP];      /* base + DRIVE_STEPS * blocks: steps survived */
+	int64_t look[GROUP], end[GROUP];     /* blocks at which seen_* is renewed, the limit is reached */
+	int64_t blocks, event;               /* event: the least of look and end */
+	unsigned turn, busy;
+};
+
+struct scratch {
+	double re[ROOM], im[ROOM];
+	struct orbits live, waiting, done;
+	struct lanes lanes;
+};
+
+struct run {
+	const struct mq_patch *patch;
+	const struct mq_scene *scene;
+	struct mq_samples *out;
+	struct scratch *s;
+	int64_t limit;
+	bool smooth; /* colours or smooth counts are wanted */
+	bool ring;   /* a sample lies where every step must be tested */
+};
+
+static inline void put_inside(const struct run *r, size_t at)
+{
+	r->out->counts[at] = (uint32_t)r->limit;
+	if (r->smooth) {
+		r->out->colours[at] = r->scene->shade->inside;
+		r->out->smooth[at] = (float)(uint32_t)r->limit;
+	}
+}
+
+static inline void push(struct orbits *o, double x, double y, double re, double im, int64_t at, int64_t n)
+{
+	unsigned i = o->count++;
+
+	o->x[i] = x;
+	o->y[i] = y;
+	o->re[i] = re;
+	o->im[i] = im;
+	o->at[i] = at;
+	o->n[i] = n;
+}
+
+/* Appends the lanes of `bits`, all of them n steps old. */
+V_FN void push_lanes(struct orbits *o, unsigned bits, vd x, vd y, vd re, vd im, vi at, int64_t n)
+{
+	unsigned i = o->count;
+
+	vd_store(o->x + i, vd_compress(x, bits));
+	vd_store(o->y + i, vd_compress(y, bits));
+	vd_store(o->re + i, vd_compress(re, bits));
+	vd_store(o->im + i, vd_compress(im, bits));
+	vi_store(o->at + i, vi_compress(at, bits));
+	vi_store(o->n + i, vi_set(n));
+	o->count = i + (unsigned)__builtin_popcount(bits);
+}
+
+/* Fills up the last group with orbits that escape at once. */
+static void pad(struct orbits *o)
+{
+	unsigned i;
+
+	for (i = o->count; i < o->count + GROUP; i++) {
+		o->re[i] = 4;
+		o->x[i] = o->y[i] = o->im[i] = 0;
+		o->n[i] = 0;
+	}
+}
+
+/* ---- finish ---- */
+
+/* Orbits number i to i + GROUP - 1 of done, which escape within DRIVE_STEPS. */
+V_FN void finish_group(const struct run *r, const struct orbits *o, unsigned i, bool smooth)
+{
+	uint32_t count[GROUP], colour[GROUP];
+	float value[GROUP];
+	vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
+	vm on[V_UNROLL], any = vm_all();
+	vi n[V_UNROLL];
+	unsigned k, l, valid = o->count - i < GROUP ? o->count - i : GROUP;
+
+	EACH_VECTOR {
+		x[u] = vd_load(o->x + i + u * V_LANES);
+		y[u] = vd_load(o->y + i + u * V_LANES);
+		re[u] = vd_load(o->re + i + u * V_LANES);
+		im[u] = vd_load(o->im + i + u * V_LANES);
+		n[u] = vi_load(o->n + i + u * V_LANES);
+		on[u] = vm_all();
+	}
+	for (k = 0; k < DRIVE_STEPS && vm_bits(any); k++) {
+		any = vm_none();
+		EACH_VECTOR {
+			vd nx = x[u], ny = y[u];
+
+			v_step(&nx, &ny, re[u], im[u]);
+			x[u] = smooth ? vd_pick(on[u], nx, x[u]) : nx;
+			y[u] = smooth ? vd_pick(on[u], ny, y[u]) : ny;
+			on[u] = vm_and(on[u], vd_lt(v_norm2(nx, ny), vd_set(MQ_ESCAPE_R2)));
+			n[u] = vi_count(n[u], on[u]);
+			any = vm_or(any, on[u]);
+		}
+	}
+	EACH_VECTOR {
+		vi_store32(count + u * V_LANES, n[u]);
+		if (smooth)
+			v_shade(r->scene, re[u], im[u], x[u], y[u], n[u], colour + u * V_LANES, value + u * V_LANES);
+	}
+	for (l = 0; l < valid; l++) {
+		size_t at = (size_t)o->at[i + l];
+
+		if (count[l] >= r->limit) {
+			put_inside(r, at);
+			continue;
+		}
+		r->out->counts[at] = count[l];
+		if (smooth) {
+			r->out->colours[at] = colour[l];
+			r->out->smooth[at] = value[l];
+		}
+	}
+}
+
+static void finish(const struct run *r, struct orbits *o)
+{
+	unsigned i;
+
+	pad(o);
+	if (r->smooth)
+		for (i = 0; i < o->count; i += GROUP)
+			finish_group(r, o, i, true);
+	else
+		for (i = 0; i < o->count; i += GROUP)
+			finish_group(r, o, i, false);
+	o->count = 0;
+}
+
+/* ---- first ---- */
+
+V_FN void first_group(struct run *r, size_t at, unsigned i, bool smooth)
+{
+	struct scratch *s = r->s;
+	vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
+	vm on[V_UNROLL], in[V_UNROLL], any = vm_none(), ring = vm_none();
+	vi n[V_UNROLL], lane = v_lane_numbers();
+	unsigned k, steps = r->limit - 1 < FIRST_STEPS ? (unsigned)r->limit - 1 : FIRST_STEPS;
+
+	EACH_VECTOR {
+		vd r2;
+
+		x[u] = re[u] = vd_load(s->re + i + u * V_LANES);
+		y[u] = im[u] = vd_load(s->im + i + u * V_LANES);
+		/* The first step gives c itself (or a zero of the other sign, which no |z|^2 shows). */
+		r2 = v_norm2(re[u], im[u]);
+		on[u] = vd_lt(r2, vd_set(MQ_ESCAPE_R2));
+		ring = vm_or(ring, vm_andnot(vd_lt(r2, vd_set(MQ_ESCAPE_R2 - RING)), on[u]));
+		in[u] = vm_none();
+		if (r->scene->shortcuts)
+			in[u] = v_known_inside(re[u], im[u]);
+		on[u] = vm_andnot(in[u], on[u]);
+		n[u] = vi_count(vi_set(0), on[u]);
+		any = vm_or(any, on[u]);
+	}
+	r->ring |= vm_bits(ring) != 0;
+	for (k = 0; k < steps && vm_bits(any); k++) {
+		any = vm_none();
+		EACH_VECTOR {
+			vd nx = x[u], ny = y[u];
+
+			v_step(&nx, &ny, re[u], im[u]);
+			x[u] = smooth ? vd_pick(on[u], nx, x[u]) : nx;
+			y[u] = smooth ? vd_pick(on[u], ny, y[u]) : ny;
+			on[u] = vm_and(on[u], vd_lt(v_norm2(nx, ny), vd_set(MQ_ESCAPE_R2)));
+			n[u] = vi_count(n[u], on[u]);
+			any = vm_or(any, on[u]);
+		}
+	}
+	EACH_VECTOR {
+		unsigned bits = vm_bits(on[u]), inside = vm_bits(in[u]), l;
+		size_t to = at + u * V_LANES;
+
+		vi_store32(r->out->counts + to, vi_pick(in[u], vi_set(r->limit), n[u]));
+		if (smooth && (bits | inside) != ALL_LANES)
+			v_shade(r->scene, re[u], im[u], x[u], y[u], n[u], r->out->colours + to, r->out->smooth + to);
+		if (steps + 1 == r->limit) { /* lanes still on are inside */
+			inside |= bits;
+			bits = 0;
+		}
+		if (smooth)
+			for (l = 0; l < V_LANES; l++)
+				if (inside >> l & 1)
+					put_inside(r, to + l);
+		if (bits)
+			push_lanes(&s->live, bits, x[u], y[u], re[u], im[u],
+			           vi_add(lane, vi_set((int64_t)to)), (int64_t)steps + 1);
+	}
+}
+
+static void first(struct run *r, size_t at, unsigned count)
+{
+	struct scratch *s = r->s;
+	unsigned i;
+
+	for (i = count; i < count + GROUP; i++) { /* vectors past the end escape at once */
+		s->re[i] = 4;
+		s->im[i] = 0;
+	}
+	if (r->smooth)
+		for (i = 0; i < count; i += GROUP)
+			first_group(r, at + i, i, true);
+	else
+		for (i = 0; i < count; i += GROUP)
+			first_group(r, at + i, i, false);
+}
+
+/* ---- pass ---- */
+
+/* k steps; on: lanes that have not escaped. Tested at the end only, or (ring) at every step. */
+V_FN void v_steps(vd *x, vd *y, const vd *re, const vd *im, vm *on, unsigned k, bool ring)
+{
+	unsigned i;
+
+	if (ring) {
+		EACH_VECTOR
+			on[u] = vm_all();
+		for (i = 0; i < k; i++) {
+			EACH_VECTOR {
+				v_step(&x[u], &y[u], re[u], im[u]);
+				on[u] = vm_and(on[u], vd_lt(v_norm2(x[u], y[u]), vd_set(MQ_ESCAPE_R2)));
+			}
+		}
+		return;
+	}
+	for (i = 0; i < k; i++) {
+		_Pragma("GCC unroll 8") for (unsigned u = 0; u < V_UNROLL; u += 2)
+			v_step_pair(x + u, y + u, re + u, im + u);
+	}
+	EACH_VECTOR
+		on[u] = vd_lt(v_norm2(x[u], y[u]), vd_set(MQ_ESCAPE_R2));
+}
+
+/* Part of pass(): sorts the lanes of a group, k steps on, into those kept and those that escaped,
+ * whose state before is still in the list. */
+V_FN void sort_group(struct run *r, unsigned i, unsigned count, const vd *x, const vd *y, const vd *re,
+                     const vd *im, const vm *on, int64_t n)
+{
+	struct orbits *o = &r->s->live;
+	unsigned kept = o->count;
+
+	EACH_VECTOR {
+		unsigned from = i + u * V_LANES, left = count > from ? count - from : 0;
+		unsigned valid = left >= V_LANES ? ALL_LANES : (1u << left) - 1;
+		unsigned bits = vm_bits(on[u]) & valid;
+		vi at = vi_load(o->at + from);
+
+		if (bits != valid)
+			push_lanes(&r->s->done, valid & ~bits, vd_load(o->x + from), vd_load(o->y + from), re[u],
+			           im[u], at, n);
+		vd_store(o->x + kept, vd_compress(x[u], bits));
+		vd_store(o->y + kept, vd_compress(y[u], bits));
+		vd_store(o->re + kept, vd_compress(re[u], bits));
+		vd_store(o->im + kept, vd_compress(im[u], bits));
+		vi_store(o->at + kept, vi_compress(at, bits));
+		kept += (unsigned)__builtin_popcount(bits);
+	}
+	o->count = kept;
+}
+
+/* Likewise, a group of which none escaped. */
+V_FN void keep_group(struct orbits *o, unsigned i, const vd *x, const vd *y, const vd *re, const vd *im)
+{
+	unsigned kept = o->count;
+
+	EACH_VECTOR {
+		unsigned to = kept + u * V_LANES;
+
+		vd_store(o->x + to, x[u]);
+		vd_store(o->y + to, y[u]);
+		if (kept != i) {
+			vd_store(o->re + to, re[u]);
+			vd_store(o->im + to, im[u]);
+			vi_store(o->at + to, vi_load(o->at + i + u * V_LANES));
+		}
+	}
+	o->count = kept + GROUP;
+}
+
+/* k steps of all live orbits, which are n steps old. */
+V_FN void pass(struct run *r, unsigned k, int64_t n, bool ring)
+{
+	struct orbits *o = &r->s->live;
+	unsigned i, count = o->count;
+
+	pad(o);
+	o->count = 0;
+	for (i = 0; i < count; i += GROUP) {
+		vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
+		vm on[V_UNROLL], all = vm_all();
+
+		EACH_VECTOR {
+			x[u] = vd_load(o->x + i + u * V_LANES);
+			y[u] = vd_load(o->y + i + u * V_LANES);
+			re[u] = vd_load(o->re + i + u * V_LANES);
+			im[u] = vd_load(o->im + i + u * V_LANES);
+		}
+		v_steps(x, y, re, im, on, k, ring);
+		EACH_VECTOR
+			all = vm_and(all, on[u]);
+		if (vm_bits(all) == ALL_LANES)
+			keep_group(o, i, x, y, re, im); /* pads escape, so the group is full */
+		else
+			sort_group(r, i, count, x, y, re, im, on, n);
+		if (r->s->done.count >= FINISH_AT)
+			finish(r, &r->s->done);
+	}
+}
+
+/* All live orbits, n steps old, up to where drive() is better; what is left goes to waiting. */
+static void passes(struct run *r, int64_t n)
+{
+	struct orbits *o = &r->s->live;
+	unsigned i;
+
+	while (n < r->limit && n < PASS_END && o->count >= PASS_MIN) {
+		unsigned k = r->limit - n < PASS_STEPS ? (unsigned)(r->limit - n) : PASS_STEPS;
+
+		if (r->ring)
+			pass(r, k, n, true);
+		else
+			pass(r, k, n, false);
+		n += k;
+	}
+	for (i = 0; i < o->count; i++) {
+		if (n >= r->limit)
+			put_inside(r, (size_t)o->at[i]);
+		else
+			push(&r->s->waiting, o->x[i], o->y[i], o->re[i], o->im[i], o->at[i], n);
+	}
+	o->count = 0;
+}
+
+/* ---- drive ---- */
+
+static void renew(struct lanes *d, unsigned l)
+{
+	int64_t n = d->base[l] + d->blocks * DRIVE_STEPS;
+
+	d->seen_x[l] = d->x[d->turn][l];
+	d->seen_y[l] = d->y[d->turn][l];
+	d->look[l] = d->blocks + 1 + n / (4 * DRIVE_STEPS);
+}
+
+/* The next waiting orbit into lane l; without one the lane stays idle, at 0. */
+static void refill(const struct run *r, unsigned l)
+{
+	struct orbits *o = &r->s->waiting;
+	struct lanes *d = &r->s->lanes;
+	unsigned i;
+
+	d->busy -= d->at[l] >= 0;
+	if (o->count == 0) {
+		d->x[d->turn][l] = d->y[d->turn][l] = d->re[l] = d->im[l] = 0;
+		d->seen_x[l] = d->seen_y[l] = 1;
+		d->at[l] = -1;
+		d->look[l] = d->end[l] = INT64_MAX;
+		return;
+	}
+	i = --o->count;
+	d->x[d->turn][l] = o->x[i];
+	d->y[d->turn][l] = o->y[i];
+	d->re[l] = o->re[i];
+	d->im[l] = o->im[i];
+	d->at[l] = o->at[i];
+	d->base[l] = o->n[i] - d->blocks * DRIVE_STEPS;
+	d->end[l] = d->blocks + (r->limit - o->n[i] + DRIVE_STEPS - 1) / DRIVE_STEPS;
+	d->look[l] = INT64_MAX;
+	if (r->scene->shortcuts)
+		renew(d, l);
+	else
+		d->seen_x[l] = d->seen_y[l] = 1e10; /* no state that has not escaped */
+	d->busy++;
+}
+
+/* Lets no event of lane l pass. */
+static inline void expect(struct lanes *d, unsigned l)
+{
+	if (d->look[l] < d->event)
+		d->event = d->look[l];
+	if (d->end[l] < d->event)
+		d->event = d->end[l];
+}
+
+/* Lanes that escaped in the last block go to finish(), from their state before it. */
+static void take_out(const struct run *r, uint64_t lanes)
+{
+	struct lanes *d = &r->s->lanes;
+	unsigned before = d->turn ^ 1;
+
+	for (; lanes; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctzll(lanes);
+
+		push(&r->s->done, d->x[before][l], d->y[before][l], d->re[l], d->im[l], d->at[l],
+		     d->base[l] + (d->blocks - 1) * DRIVE_STEPS);
+		refill(r, l);
+		expect(d, l);
+	}
+	if (r->s->done.count >= FINISH_AT)
+		finish(r, &r->s->done);
+}
+
+static void take_inside(const struct run *r, uint64_t lanes)
+{
+	struct lanes *d = &r->s->lanes;
+
+	for (; lanes; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctzll(lanes);
+
+		put_inside(r, (size_t)d->at[l]);
+		refill(r, l);
+		expect(d, l);
+	}
+}
+
+/* Lanes past their limit are inside; others may have a new state to compare with. */
+static void happen(const struct run *r)
+{
+	struct lanes *d = &r->s->lanes;
+	uint64_t inside = 0;
+	unsigned l;
+
+	d->event = INT64_MAX;
+	for (l = 0; l < GROUP; l++) {
+		if (d->blocks >= d->end[l])
+			inside |= (uint64_t)1 << l;
+		else if (d->blocks >= d->look[l])
+			renew(d, l);
+		expect(d, l);
+	}
+	take_inside(r, inside);
+}
+
+/* After a block in which the lanes of `out` escaped, and those of `same` are in the state seen. That
+ * state comes back for ever, as a step depends on nothing else: the orbit never escapes. A lane may
+ * pass its limit within the block: if it has escaped, finish() finds whether before the limit. */
+static void settle(const struct run *r, uint64_t out, uint64_t same)
+{
+	take_out(r, out);
+	take_inside(r, same & ~out);
+	if (r->s->lanes.blocks >= r->s->lanes.event)
+		happen(r);
+}
+
+/* Runs the lanes until more orbits are needed to fill them all, or (drain) until none is busy.
+ * False: cancelled. */
+V_FN bool drive_lanes(struct run *r, bool drain, bool ring)
+{
+	struct lanes *d = &r->s->lanes;
+	unsigned l;
+
+	if (d->busy < GROUP) {
+		for (l = 0; l < GROUP; l++) {
+			if (d->at[l] < 0)
+				refill(r, l);
+			expect(d, l);
+		}
+	}
+	while (drain ? d->busy > 0 : d->busy == GROUP) {
+		vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
+		vm on[V_UNROLL];
+		uint64_t out_bits = 0, same_bits = 0;
+
+		if (atomic_load_explicit(r->patch->cancel, memory_order_relaxed))
+			return false;
+		EACH_VECTOR {
+			x[u] = vd_load(d->x[d->turn] + u * V_LANES);
+			y[u] = vd_load(d->y[d->turn] + u * V_LANES);
+			re[u] = vd_load(d->re + u * V_LANES);
+			im[u] = vd_load(d->im + u * V_LANES);
+		}
+		v_steps(x, y, re, im, on, DRIVE_STEPS, ring);
+		d->turn ^= 1;
+		d->blocks++;
+		EACH_VECTOR {
+			vm same = vm_and(vd_same(x[u], vd_load(d->seen_x + u * V_LANES)),
+			                 vd_same(y[u], vd_load(d->seen_y + u * V_LANES)));
+
+			vd_store(d->x[d->turn] + u * V_LANES, x[u]);
+			vd_store(d->y[d->turn] + u * V_LANES, y[u]);
+			out_bits |= (uint64_t)(vm_bits(on[u]) ^ ALL_LANES) << (u * V_LANES);
+			same_bits |= (uint64_t)vm_bits(same) << (u * V_LANES);
+		}
+		if ((out_bits | same_bits) || d->blocks >= d->event)
+			settle(r, out_bits, same_bits);
+	}
+	return true;
+}
+
+static bool drive(struct run *r, bool drain)
+{
+	return r->ring ? drive_lanes(r, drain, true) : drive_lanes(r, drain, false);
+}
+
+/* ---- the whole ---- */
+
+/* Coordinates of `count` samples from number `at` of the patch on. */
+static void place(const struct run *r, size_t at, unsigned count)
+{
+	const struct mq_grid *g = &r->scene->grid;
+	uint32_t cols = r->patch->cols, row = (uint32_t)(at / cols), col = (uint32_t)(at % cols);
+	unsigned i = 0;
+
+	while (i < count) {
+		unsigned end = count - i < cols - col ? count : i + (cols - col);
+		double im = mq_sample_im(g, (double)r->patch->row0 + row);
+		double first_col = (double)r->patch->col0 + col - i;
+
+		for (; i < end; i++) {
+			r->s->re[i] = mq_sample_re(g, first_col + i);
+			r->s->im[i] = im;
+		}
+		col = 0;
+		row++;
+	}
+}
+
+static bool render(const struct mq_patch *patch, struct mq_samples *out, void *scratch)
+{
+	const struct mq_scene *scene = patch->scene;
+	struct run r = {
+		.patch = patch, .scene = scene, .out = out, .s = scratch, .limit = scene->limit,
+		.smooth = scene->shade->channels == 3 || scene->keep_counts,
+	};
+	size_t total = (size_t)patch->cols * patch->rows, at;
+	unsigned l;
+
+	r.s->live.count = r.s->waiting.count = r.s->done.count = 0;
+	r.s->lanes.busy = r.s->lanes.turn = 0;
+	r.s->lanes.blocks = 0;
+	r.s->lanes.event = INT64_MAX;
+	for (l = 0; l < GROUP; l++)
+		r.s->lanes.at[l] = -1;
+	for (at = 0; at < total; at += BLOCK) {
+		unsigned count = total - at < BLOCK ? (unsigned)(total - at) : BLOCK;
+
+		place(&r, at, count);
+		first(&r, at, count);
+		passes(&r, r.limit - 1 < FIRST_STEPS ? r.limit : FIRST_STEPS + 1);
+		if (!drive(&r, false))
+			return false;
+	}
+	if (!drive(&r, true))
+		return false;
+	finish(&r, &r.s->done);
+	return !atomic_load_explicit(patch->cancel, memory_order_relaxed);
+}
+
+static void gray(const uint32_t *counts, size_t n, uint32_t limit, uint8_t *out)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = (uint8_t)mq_gray(counts[i], limit);
+}
+
+static size_t inside(const uint32_t *counts, size_t n, uint32_t limit)
+{
+	size_t sum = 0, i, k;
+
+	for (i = 0; i < n; i += k) {
+		uint32_t part = 0, stop = n - i < 65536 ? (uint32_t)(n - i) : 65536, j;
+
+		for (j = 0; j < stop; j++)
+			part += counts[i + j] >= limit;
+		sum += part;
+		k = stop;
+	}
+	return sum;
+}
+
+const struct mq_isa V_ISA = {
+	.name = V_NAME, .scratch = sizeof(struct scratch), .render = render, .gray = gray, .inside = inside,
+};

@@ -1,0 +1,97 @@
+/* log: formats a line in a buffer on the stack and hands it to the kernel in one write(2), so that
+ * lines of different threads never mix. Called from any thread; errno is left as it was. */
+#include "src/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/message.h"
+
+#define LINE_MAX_BYTES 2048
+
+static const struct {
+	const char *name;
+	int priority; /* syslog's */
+} levels[] = {
+	[MQ_LOG_ERROR] = { "error", 3 },
+	[MQ_LOG_WARN] = { "warning", 4 },
+	[MQ_LOG_INFO] = { "info", 6 },
+	[MQ_LOG_DEBUG] = { "debug", 7 },
+};
+
+static enum mq_log_level threshold = MQ_LOG_INFO;
+static bool to_journal;
+static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
+
+/* JOURNAL_STREAM is DEVICE:INODE of the journal's stream; it is inherited by children whose
+ * standard error is something else, so it must be compared (systemd.exec(5)). */
+static void look_for_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char here[64];
+	struct stat st;
+
+	if (!stream || fstat(STDERR_FILENO, &st) != 0)
+		return;
+	snprintf(here, sizeof(here), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	to_journal = !strcmp(stream, here);
+}
+
+void mq_log_set_level(enum mq_log_level level)
+{
+	threshold = level;
+}
+
+static size_t put_head(char *line, size_t size, enum mq_log_level level)
+{
+	char now[32];
+	int n;
+
+	if (to_journal) {
+		n = snprintf(line, size, "<%d>", levels[level].priority);
+	} else {
+		mq_time_format(mq_time_now_ms(), now);
+		n = snprintf(line, size, "%s %s: ", now, levels[level].name);
+	}
+	return n > 0 ? (size_t)n : 0;
+}
+
+void mq_log(enum mq_log_level level, const char *fmt, ...)
+{
+	char line[LINE_MAX_BYTES];
+	int saved = errno;
+	va_list ap;
+
+	if (level > threshold)
+		return;
+	pthread_once(&journal_once, look_for_journal);
+	size_t head = put_head(line, sizeof(line), level);
+	size_t room = sizeof(line) - head -
+	              1; /* for the text and its NUL; the newline has its own byte */
+
+	errno = saved; /* for %m */
+	va_start(ap, fmt);
+	int n = vsnprintf(line + head, room, fmt, ap);
+	va_end(ap);
+	size_t len = n < 0 ? 0 : (size_t)n;
+	if (len >= room) {
+		len = room - 1;
+		memcpy(line + head + len - 3, "...", 3);
+	}
+	for (size_t i = head; i < head + len; i++)
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = ' ';
+	line[head + len] = '\n';
+	/* Nobody is left to tell when standard error cannot be written. */
+	while (write(STDERR_FILENO, line, head + len + 1) < 0 && errno == EINTR)
+		continue;
+	errno = saved;
+}

@@ -1,0 +1,491 @@
+/* option: parsing by the table of option_table.c. Called by main() of both programs and by whoever
+ * turns an option's text into a number. Holds no state; texts stay where they are. */
+#include "src/option.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONFIG_LINE_MAX 190 /* inih's buffer is 200 bytes */
+
+/* A string that a configuration file gave: one node of mq_options.owned. */
+struct owned {
+	struct owned *next;
+	char text[];
+};
+
+/* text for an error: one line, cut. */
+struct quoted {
+	char text[72];
+};
+
+static struct quoted quote(const char *text)
+{
+	struct quoted q;
+	size_t i;
+
+	for (i = 0; text[i] && i < sizeof(q.text) - 4; i++)
+		q.text[i] = (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i];
+	if (text[i]) {
+		while (i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80)
+			i--; /* not in the middle of a character */
+		memcpy(q.text + i, "...", 3);
+		i += 3;
+	}
+	q.text[i] = '\0';
+	return q;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Levenshtein; only short words are compared. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[33], la = strlen(a), lb = strlen(b);
+
+	if (la > 32 || lb > 32)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			size_t up = row[j];
+
+			row[j] = smaller(smaller(up, row[j - 1]) + 1,
+					 diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = up;
+		}
+	}
+	return row[lb];
+}
+
+/* The option of scope that name most likely means, or NULL. */
+static const struct mq_option *nearest(const char *name, unsigned scope)
+{
+	const struct mq_option *best = NULL;
+	size_t len = strlen(name), limit = len < 4 ? 1 : len < 9 ? 2 : 3, distance = limit + 1;
+
+	for (size_t i = 0; i < MQ_OPT_COUNT; i++) {
+		const struct mq_option *o = &mq_option_table[i];
+		size_t d = edit_distance(name, o->name);
+
+		if (!(o->scopes & scope))
+			continue;
+		if (d > limit && len >= 2 && strncmp(name, o->name, len) == 0)
+			d = limit;
+		if (d < distance) {
+			distance = d;
+			best = o;
+		}
+	}
+	return best;
+}
+
+static const struct mq_option *find_long(const char *name, size_t len, unsigned scope)
+{
+	for (size_t i = 0; i < MQ_OPT_COUNT; i++) {
+		const struct mq_option *o = &mq_option_table[i];
+
+		if ((o->scopes & scope) && strlen(o->name) == len &&
+		    memcmp(o->name, name, len) == 0)
+			return o;
+	}
+	return NULL;
+}
+
+static const struct mq_option *find_letter(char letter, unsigned scope)
+{
+	for (size_t i = 0; i < MQ_OPT_COUNT; i++)
+		if ((mq_option_table[i].scopes & scope) && mq_option_table[i].letter == letter)
+			return &mq_option_table[i];
+	return NULL;
+}
+
+static enum mq_status fail_unknown(const char *name, size_t len, unsigned scope,
+				   struct mq_error *err)
+{
+	char word[64] = "";
+	const struct mq_option *o;
+
+	memcpy(word, name, smaller(len, sizeof(word) - 1));
+	if (find_long(name, len, ~0u))
+		return mq_fail(err, MQ_EINVAL, "option --%s is not for this command; see --help",
+			       word);
+	o = nearest(word, scope);
+	if (o)
+		return mq_fail(err, MQ_EINVAL, "unknown option --%s; did you mean --%s?",
+			       quote(word).text, o->name);
+	return mq_fail(err, MQ_EINVAL, "unknown option --%s; see --help", quote(word).text);
+}
+
+/* Stores a value; value is "" for a switch. */
+static enum mq_status set(struct mq_options *out, const struct mq_option *o, const char *value,
+			  struct mq_error *err)
+{
+	if (o->repeats) {
+		if (out->count[o->id] >= MQ_OPTION_REPEAT_MAX)
+			return mq_fail(err, MQ_EINVAL, "--%s may be given %d times at most",
+				       o->name, MQ_OPTION_REPEAT_MAX);
+		out->repeated[out->count[o->id]] = value;
+	}
+	out->value[o->id] = value;
+	out->count[o->id]++;
+	return MQ_OK;
+}
+
+/* One "--..." argument; *i moves on when the next argument is its value. */
+static enum mq_status parse_long(struct mq_options *out, unsigned scope, int argc,
+				 char *const *argv, int *i, struct mq_error *err)
+{
+	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+	const struct mq_option *o = find_long(name, len, scope);
+
+	if (!o)
+		return fail_unknown(name, len, scope, err);
+	if (!o->value) {
+		if (equals)
+			return mq_fail(err, MQ_EINVAL, "--%s takes no value", o->name);
+		return set(out, o, "", err);
+	}
+	if (equals)
+		return set(out, o, equals + 1, err);
+	if (*i + 1 >= argc)
+		return mq_fail(err, MQ_EINVAL, "--%s needs a value: --%s=%s", o->name, o->name,
+			       o->value);
+	return set(out, o, argv[++*i], err);
+}
+
+/* One "-x" argument, its value attached or next. */
+static enum mq_status parse_letter(struct mq_options *out, unsigned scope, int argc,
+				   char *const *argv, int *i, struct mq_error *err)
+{
+	const char *arg = argv[*i];
+	const struct mq_option *o = find_letter(arg[1], scope);
+
+	if (!o || (!o->value && arg[2]))
+		return mq_fail(err, MQ_EINVAL, "unknown option %s; see --help", quote(arg).text);
+	if (!o->value)
+		return set(out, o, "", err);
+	if (arg[2])
+		return set(out, o, arg + 2, err);
+	if (*i + 1 >= argc)
+		return mq_fail(err, MQ_EINVAL, "-%c needs a value: -%c %s", o->letter, o->letter,
+			       o->value);
+	return set(out, o, argv[++*i], err);
+}
+
+enum mq_status mq_options_parse(struct mq_options *out, unsigned scope, int argc, char *const *argv,
+				struct mq_error *err)
+{
+	enum mq_status status = MQ_OK;
+	bool ended = false;
+
+	*out = (struct mq_options){ 0 };
+	out->operand = calloc((size_t)argc + 1, sizeof(*out->operand));
+	if (!out->operand)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for %d arguments", argc);
+
+	for (int i = 0; i < argc && status == MQ_OK; i++) {
+		const char *arg = argv[i];
+
+		if (ended || arg[0] != '-' || !arg[1])
+			out->operand[out->operands++] = arg;
+		else if (strcmp(arg, "--") == 0)
+			ended = true;
+		else if (arg[1] == '-')
+			status = parse_long(out, scope, argc, argv, &i, err);
+		else
+			status = parse_letter(out, scope, argc, argv, &i, err);
+	}
+	return status;
+}
+
+void mq_options_clear(struct mq_options *options)
+{
+	struct owned *node = options->owned;
+
+	while (node) {
+		struct owned *next = node->next;
+
+		free(node);
+		node = next;
+	}
+	free(options->operand);
+	*options = (struct mq_options){ 0 };
+}
+
+/* --- configuration file --- */
+
+struct config {
+	struct mq_options *options;
+	unsigned scope;
+	FILE *file;
+	unsigned line;
+	bool given[MQ_OPT_COUNT]; /* on the command line, which wins */
+	unsigned failed_line;     /* 0: no failure yet */
+	enum mq_status status;
+	struct mq_error error;
+};
+
+static void config_fail(struct config *c, enum mq_status status)
+{
+	if (!c->failed_line) {
+		c->failed_line = c->line;
+		c->status = status;
+	}
+}
+
+/* inih's reader: as fgets, but it counts lines, refuses what does not fit, and takes the indentation
+ * away (inih would read an indented key as the value above going on). */
+static char *config_read(char *buffer, int size, void *stream)
+{
+	struct config *c = stream;
+	char line[CONFIG_LINE_MAX + 2];
+	size_t start;
+
+	if (c->failed_line ||
+	    !fgets(line, sizeof(line) < (size_t)size ? (int)sizeof(line) : size, c->file))
+		return NULL;
+	c->line++;
+	if (!strchr(line, '\n') && !feof(c->file)) {
+		mq_fail(&c->error, MQ_EINVAL, "the line has over %d bytes", CONFIG_LINE_MAX);
+		config_fail(c, MQ_EINVAL);
+		return NULL;
+	}
+	start = strspn(line, " \t");
+	memcpy(buffer, line + start, strlen(line + start) + 1);
+	return buffer;
+}
+
+static const char *config_keep(struct mq_options *options, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	struct owned *node = malloc(sizeof(*node) + size);
+
+	if (!node)
+		return NULL;
+	memcpy(node->text, text, size);
+	node->next = options->owned;
+	options->owned = node;
+	return node->text;
+}
+
+/* A switch in a file: *on, or MQ_EINVAL. */
+static enum mq_status config_switch(const struct mq_option *o, const char *value, bool *on,
+				    struct mq_error *err)
+{
+	static const char *const yes[] = { "yes", "true", "on", "1" };
+	static const char *const no[] = { "no", "false", "off", "0" };
+
+	for (size_t i = 0; i < 4; i++) {
+		*on = strcmp(value, yes[i]) == 0;
+		if (*on || strcmp(value, no[i]) == 0)
+			return MQ_OK;
+	}
+	return mq_fail(err, MQ_EINVAL, "%s is yes or no", o->name);
+}
+
+static enum mq_status config_set(struct config *c, const char *section, const char *name,
+				 const char *value)
+{
+	const struct mq_option *o = find_long(name, strlen(name), c->scope);
+	struct mq_error *err = &c->error;
+	bool on = true;
+	const char *kept;
+	enum mq_status status;
+
+	if (section[0])
+		return mq_fail(err, MQ_EINVAL, "there are no sections here, and [%s] is one",
+			       quote(section).text);
+	if (!o) {
+		o = nearest(name, c->scope);
+		if (o && o->config)
+			return mq_fail(err, MQ_EINVAL, "unknown option %s; did you mean %s?",
+				       quote(name).text, o->name);
+		return mq_fail(err, MQ_EINVAL, "unknown option %s", quote(name).text);
+	}
+	if (!o->config)
+		return mq_fail(err, MQ_EINVAL, "%s is for the command line only", o->name);
+	if (!value || !value[0])
+		return mq_fail(err, MQ_EINVAL, "%s has no value", o->name);
+	if (!o->value) {
+		status = config_switch(o, value, &on, err);
+		if (status != MQ_OK)
+			return status;
+		value = "";
+	}
+	if (c->given[o->id] || !on)
+		return MQ_OK;
+	kept = config_keep(c->options, value);
+	if (!kept)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for the value of %s", o->name);
+	return set(c->options, o, kept, err);
+}
+
+static int config_entry(void *user, const char *section, const char *name, const char *value)
+{
+	struct config *c = user;
+	enum mq_status status;
+
+	if (c->failed_line)
+		return 0;
+	status = config_set(c, section, name, value);
+	if (status != MQ_OK)
+		config_fail(c, status);
+	return status == MQ_OK;
+}
+
+enum mq_status mq_options_read_config(struct mq_options *options, unsigned scope, const char *path,
+				      struct mq_error *err)
+{
+	struct config c = { .options = options, .scope = scope };
+	enum mq_status status = MQ_OK;
+	int rc;
+
+	c.file = fopen(path, "re");
+	if (!c.file)
+		return mq_fail_errno(err, errno, "cannot read the configuration file %s", path);
+	for (size_t i = 0; i < MQ_OPT_COUNT; i++)
+		c.given[i] = options->count[i] > 0;
+
+	errno = 0;
+	rc = ini_parse_stream(config_read, &c, config_entry, &c);
+	if (c.failed_line && (rc <= 0 || c.failed_line <= (unsigned)rc))
+		status = mq_fail(err, c.status, "%s:%u: %s", path, c.failed_line, c.error.text);
+	else if (rc > 0)
+		status = mq_fail(err, MQ_EINVAL, "%s:%d: not a line of the form \"option = value\"",
+				 path, rc);
+	else if (rc < 0)
+		status = mq_fail(err, MQ_ENOMEM_HOST, "no memory to read %s", path);
+	else if (ferror(c.file))
+		status = mq_fail(err, MQ_EIO, "cannot read %s: %s", path, strerror(errno));
+	if (fclose(c.file) != 0 && status == MQ_OK)
+		status = mq_fail_errno(err, errno, "cannot read %s", path);
+	return status;
+}
+
+/* --- help --- */
+
+/* "  -o, --output=FILE" into out; gives its length. */
+static int help_left(char *out, size_t size, const struct mq_option *o)
+{
+	char letter[8] = "    ";
+
+	if (o->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+	return snprintf(out, size, "  %s--%s%s%s", letter, o->name, o->value ? "=" : "",
+			o->value ? o->value : "");
+}
+
+void mq_options_help(FILE *out, unsigned scope)
+{
+	char left[80];
+	int width = 0;
+
+	for (size_t i = 0; i < MQ_OPT_COUNT; i++) {
+		int n = help_left(left, sizeof(left), &mq_option_table[i]);
+
+		if ((mq_option_table[i].scopes & scope) && n > width)
+			width = n;
+	}
+	for (size_t i = 0; i < MQ_OPT_COUNT; i++) {
+		const struct mq_option *o = &mq_option_table[i];
+
+		if (!(o->scopes & scope))
+			continue;
+		help_left(left, sizeof(left), o);
+		fprintf(out, "%-*s  %s", width, left, o->help);
+		if (o->standard)
+			fprintf(out, " [%s]", o->standard);
+		fputc('\n', out);
+	}
+}
+
+/* --- values --- */
+
+/* Digits only, to *out; false when there is none or it overflows. *end is behind them. */
+static bool digits(const char *text, const char **end, unsigned long long *out)
+{
+	unsigned long long n = 0;
+	const char *p;
+
+	for (p = text; *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(n, 10ull, &n) ||
+		    __builtin_add_overflow(n, (unsigned long long)(*p - '0'), &n))
+			return false;
+	*end = p;
+	*out = n;
+	return p != text;
+}
+
+enum mq_status mq_option_u64(const char *text, enum mq_option_id id, unsigned long long min,
+			     unsigned long long max, unsigned long long *out, struct mq_error *err)
+{
+	unsigned long long n;
+	const char *end;
+
+	if (!digits(text, &end, &n) || *end || n < min || n > max)
+		return mq_fail(err, MQ_EINVAL,
+			       "--%s=%s: a whole number from %llu to %llu is needed",
+			       mq_option_table[id].name, quote(text).text, min, max);
+	*out = n;
+	return MQ_OK;
+}
+
+enum mq_status mq_option_bytes(const char *text, enum mq_option_id id, unsigned long long *out,
+			       struct mq_error *err)
+{
+	static const char units[] = "BKMGT";
+	unsigned long long n;
+	const char *end, *unit;
+	unsigned shift = 0;
+	bool ok = digits(text, &end, &n);
+
+	if (ok && *end) {
+		unit = strchr(units, *end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
+		ok = unit != NULL;
+		if (ok) {
+			shift = 10 * (unsigned)(unit - units);
+			end++;
+			if (shift && end[0] == 'i' && end[1] == 'B')
+				end += 2;
+			else if (shift && end[0] == 'B')
+				end++;
+			ok = !*end;
+		}
+	}
+	if (!ok || (shift && n >> (64 - shift)))
+		return mq_fail(err, MQ_EINVAL,
+			       "--%s=%s: a size like 256M or 4G is needed, under 2^64 bytes",
+			       mq_option_table[id].name, quote(text).text);
+	*out = n << shift;
+	return MQ_OK;
+}
+
+enum mq_status mq_option_seconds(const char *text, enum mq_option_id id, unsigned long long *ms,
+				 struct mq_error *err)
+{
+	unsigned long long whole = 0, part = 0, scale = 100;
+	const char *p = text;
+	bool ok = digits(text, &p, &whole);
+
+	if (ok && *p == '.') {
+		for (p++; *p >= '0' && *p <= '9'; p++, scale /= 10)
+			part += scale * (unsigned long long)(*p - '0');
+		ok = p[-1] != '.';
+	}
+	if (!ok || *p || whole > 1000000000ull || (whole == 1000000000ull && part))
+		return mq_fail(err, MQ_EINVAL, "--%s=%s: seconds from 0 to 1000000000 are needed",
+			       mq_option_table[id].name, quote(text).text);
+	*ms = whole * 1000 + part;
+	return MQ_OK;
+}

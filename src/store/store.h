@@ -1,0 +1,198 @@
+/* store: the one SQLite connection, and every SQL statement of the project.
+ *
+ * One connection, used from one thread (the worker's main thread). Changes are grouped: the caller
+ * opens a turn, makes any number of changes, and commits them with one sync; only then may it send
+ * replies or start what was decided. Every changing function must be called inside a turn; each is
+ * all or nothing (a savepoint), so that one that fails leaves the rest of the turn as it was.
+ *
+ * MQ_ENOSPC and MQ_EIO from any function: the database could not be written; roll the turn back. A
+ * failed sync is never retried: mq_store_commit gives MQ_EIO, nothing can be written from then on,
+ * and the process must end and recover. After MQ_ENOSPC the next turn may succeed.
+ * MQ_EINTERNAL: SQLite reported what cannot happen (the text says what). */
+#ifndef MQ_STORE_H
+#define MQ_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/state.h"
+#include "src/status.h"
+#include "src/tile.h"
+
+#define MQ_STORE_APPLICATION_ID 0x4d514c31 /* "MQL1" */
+#define MQ_STORE_SCHEMA 1
+
+struct mq_store;
+
+/* Opens or creates the database (WAL, FULL, EXCLUSIVE, quick_check). The caller holds the state
+ * directory's lock. MQ_EVERSION: a newer schema; MQ_ECORRUPT: not ours, or damaged; both untouched.
+ * MQ_EBUSY: another program has it open. A job with values in its rows that cannot be is set aside:
+ * it is failed, its error says why, and it is logged. Only one store of a path in one process. */
+enum mq_status mq_store_open(const char *path, struct mq_store **out, struct mq_error *err);
+void mq_store_close(struct mq_store *store);
+
+/* A turn: BEGIN IMMEDIATE at the first change, COMMIT or ROLLBACK. Committing a turn without a
+ * change costs nothing. *changed (may be NULL) says whether anything was written. A commit that
+ * fails has rolled the turn back. */
+enum mq_status mq_store_commit(struct mq_store *store, bool *changed, struct mq_error *err);
+void mq_store_rollback(struct mq_store *store);
+
+/* ---- jobs (store_job.c) ---- */
+
+struct mq_new_job {
+	const char *spec;       /* canonical JSON, all settings */
+	const char *name;       /* may be "" */
+	const char *request_id; /* or NULL */
+	int64_t priority;
+	int64_t owner;          /* uid, or -1 */
+	int64_t now_ms;
+	uint32_t width, height, iterations;
+	struct mq_layout layout;
+};
+
+/* The job and its tiles in one step. A request id that is known with the same spec, name and
+ * priority gives that job's id and *existing = true; with another: MQ_ECONFLICT. A failed or
+ * cancelled job has given its request id up. */
+enum mq_status mq_store_job_add(struct mq_store *store, const struct mq_new_job *job, int64_t *id,
+                                bool *existing, struct mq_error *err);
+
+/* One job as stored, with its tiles counted. Strings are owned; NULL where unknown. Times are ms since
+ * 1970, 0 where unknown. */
+struct mq_job_row {
+	int64_t id;
+	char *name, *spec, *request_id, *reason, *error;
+	int64_t priority, owner;
+	enum mq_job_state state;
+	uint32_t width, height, iterations;
+	uint64_t strips_total, strips_done;
+	uint64_t tiles_total, tiles_done, tiles_split; /* tiles_total: those that are not split */
+	double compute_seconds;
+	int64_t created_ms, started_ms, finished_ms;
+	int64_t output_bytes;       /* 0: no picture */
+	char output_sha256[65];
+	int64_t preview_bytes;      /* 0: none */
+	int64_t counts_bytes;       /* 0: none */
+};
+void mq_job_row_clear(struct mq_job_row *row);
+
+/* MQ_ENOENT: no such job ("no job 17"). */
+enum mq_status mq_store_job_get(struct mq_store *store, int64_t id, struct mq_job_row *out,
+                                struct mq_error *err);
+/* Calls each(arg, row) for every job with id > after, oldest first, at most limit; each must not
+ * keep the row, may use the store; a status other than MQ_OK from it ends the walk and is returned.
+ * Rows that are damaged are left out; MQ_ECORRUPT at the end names the first. */
+enum mq_status mq_store_job_each(struct mq_store *store, int64_t after, int64_t limit,
+                                 enum mq_status (*each)(void *arg, const struct mq_job_row *row),
+                                 void *arg, struct mq_error *err);
+
+/* Moves a job to a state that mq_job_may allows (else MQ_ESTATE, naming both states). reason is for
+ * waiting and paused, error for failed; NULL clears. Sets started and finished when it gets there;
+ * failed and cancelled also give the request id up and end every tile that is pending or running
+ * (open attempts end as "dropped"). Moving to the state it has already is MQ_OK and no change.
+ * assembling needs all tiles done (else MQ_ESTATE); a paused or waiting job that has them goes to
+ * assembling when it is sent to queued or running. done is mq_store_job_done's. */
+enum mq_status mq_store_job_move(struct mq_store *store, int64_t id, enum mq_job_state to,
+                                 const char *reason, const char *error, int64_t now_ms,
+                                 struct mq_error *err);
+
+struct mq_output {
+	int64_t picture_bytes;
+	char picture_sha256[65];
+	int64_t preview_bytes;
+	int64_t counts_bytes;
+};
+/* assembling -> done, with what was made. */
+enum mq_status mq_store_job_done(struct mq_store *store, int64_t id, const struct mq_output *output,
+                                 int64_t now_ms, struct mq_error *err);
+
+/* Ids of jobs in a state, oldest first, at most max; *count says how many were written. */
+enum mq_status mq_store_jobs_in(struct mq_store *store, enum mq_job_state state, int64_t *ids,
+                                size_t max, size_t *count, struct mq_error *err);
+
+/* ---- tiles and attempts (store_tile.c, store_attempt.c) ---- */
+
+struct mq_tile_row {
+	int64_t id, job;
+	struct mq_span span;
+	bool suspect;      /* was in flight at an unclean end: must run alone */
+	uint32_t deaths;   /* unclean ends in a row with it alone in flight */
+	uint32_t attempts; /* made so far */
+};
+
+/* Pending tiles of jobs that are queued or running, the next first: suspects before everything else
+ * (most deaths first, then job, strip), then by priority (higher first), job, strip. With
+ * suspects_only, suspects alone. At most max. */
+enum mq_status mq_store_tiles_next(struct mq_store *store, bool suspects_only,
+                                   struct mq_tile_row *out, size_t max, size_t *count,
+                                   struct mq_error *err);
+
+/* The pending tile of a job that is just this span and no suspect, if there is one. */
+enum mq_status mq_store_tile_at(struct mq_store *store, int64_t job, struct mq_span span,
+                                struct mq_tile_row *out, bool *found, struct mq_error *err);
+
+/* Counts an attempt before it begins: the tile is running, *attempt is its fencing token. The first
+ * attempt of a queued job makes the job running. alone: nothing else is in flight. MQ_ESTATE: the
+ * tile is not pending, or its job neither queued nor running. */
+enum mq_status mq_store_attempt_begin(struct mq_store *store, int64_t tile, const char *device,
+                                      bool alone, int64_t now_ms, int64_t *attempt,
+                                      struct mq_error *err);
+
+struct mq_tile_file {
+	uint64_t bytes;
+	uint8_t sha256[32]; /* of the whole file */
+};
+/* The attempt's tile file is durable under its final name: the tile is done, no longer suspect, and
+ * every tile's deaths are forgotten. *job_complete: it was the job's last, and the job is now
+ * assembling (a paused job stays paused). MQ_ESTALE: the attempt has been superseded or its job ended; nothing changed. */
+enum mq_status mq_store_tile_done(struct mq_store *store, int64_t attempt,
+                                  const struct mq_tile_file *file, double compute_seconds,
+                                  int64_t now_ms, bool *job_complete, struct mq_error *err);
+
+/* The attempt ended without a result, outcome says why ("oom", "cancelled", "stopped", "error", "io"): the tile
+ * is pending again. MQ_ESTALE as above. */
+enum mq_status mq_store_tile_retry(struct mq_store *store, int64_t attempt, const char *outcome,
+                                   int64_t now_ms, struct mq_error *err);
+
+/* A pending tile becomes split and its two halves pending, which inherit suspect and deaths.
+ * reason: "oom", "size", "time", "suspect". The span must have at least two strips. */
+enum mq_status mq_store_tile_split(struct mq_store *store, int64_t tile, const char *reason,
+                                   struct mq_error *err);
+
+/* A done tile whose file turned out damaged or missing is pending again, and its job running (a
+ * paused one stays paused). MQ_ESTATE: the tile is not done, or its job has ended. */
+enum mq_status mq_store_tile_redo(struct mq_store *store, int64_t tile, const char *reason,
+                                  int64_t now_ms, struct mq_error *err);
+
+/* A pending or running tile fails, and with it its job (as mq_store_job_move to failed). */
+enum mq_status mq_store_tile_fail(struct mq_store *store, int64_t tile, const char *error,
+                                  int64_t now_ms, struct mq_error *err);
+
+/* Calls each for the done tiles of a job in strip order (assembly); each may use the store. */
+struct mq_done_tile {
+	int64_t tile, attempt;
+	struct mq_span span;
+	struct mq_tile_file file;
+};
+enum mq_status mq_store_tiles_done(struct mq_store *store, int64_t job,
+                                   enum mq_status (*each)(void *arg, const struct mq_done_tile *t),
+                                   void *arg, struct mq_error *err);
+
+/* ---- recovery (store_recover.c) ---- */
+
+#define MQ_DEATHS_MAX 5
+
+struct mq_recovery {
+	uint64_t suspects;   /* tiles that were in flight */
+	uint64_t halved;     /* of them, died alone and were halved */
+	uint64_t jobs_failed;
+	uint64_t assembling; /* jobs whose assembly must run again */
+};
+/* After an unclean end: every running tile becomes a pending suspect, its attempt ends as "lost". One
+ * that was alone in flight (it began alone, and no other was running) gets a death more; with
+ * MQ_DEATHS_MAX deaths at one strip its job fails; with more strips it is halved. A change, which
+ * the caller commits. */
+enum mq_status mq_store_recover(struct mq_store *store, int64_t now_ms, struct mq_recovery *out,
+                                struct mq_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# Fetching: pictures, previews, regions and counts over the socket.
+load helper
+
+test_setup() {
+	start_worker
+}
+
+@test "a picture is fetched whole, and every reader opens it" {
+	submit_and_wait "${SMALL[@]}"
+	mq fetch 1 -o p.png
+	[ "$(sha p.png)" = "$(field 1 .output.sha256)" ]
+	pngcheck -q p.png
+	vips avg p.png
+	python '
+im = Image.open("p.png")
+im.load()
+assert im.mode == "RGB" and im.size == (300, 200), (im.mode, im.size)
+assert "srgb" in im.info and abs(im.info["dpi"][0] - 300) < 0.1, im.info'
+	[ "$(ls -A)" = p.png ]
+}
+
+@test "an existing file is kept unless --force is given" {
+	submit_and_wait "${SMALL[@]}"
+	echo mine >p.png
+	refused 1 p.png mq fetch 1 -o p.png
+	[ "$(cat p.png)" = mine ]
+	expect 0 mq fetch 1 -o p.png --force
+	pngcheck -q p.png
+}
+
+@test "a file that cannot be written ends with code 1 and leaves nothing" {
+	submit_and_wait "${SMALL[@]}"
+	refused 1 nowhere mq fetch 1 -o nowhere/p.png
+	mkdir folder
+	expect 1 mq fetch 1 -o folder --force
+	[ "$(ls -A)" = folder ]
+	[ -z "$(ls -A folder)" ]
+}
+
+@test "a job that is not ready, and one that did not keep its counts" {
+	submit_and_wait "${SMALL[@]}"
+	refused 1 keep-counts mq fetch 1 --counts -o c.npy
+	refused 1 keep-counts mq fetch 1 --smooth -o c.npy
+	mq submit "${ENDLESS[@]}"
+	expect 1 mq fetch 2 -o p.png
+	expect 3 mq fetch 17 -o p.png
+	[ -z "$(ls -A)" ]
+}
+
+@test "a preview has at most 2048 pixels a side" {
+	submit_and_wait --size=3000x1500 --view=-3,3,-1.5,1.5 --iterations=50
+	mq fetch 1 --preview -o p.png
+	pngcheck -q p.png
+	python '
+im = Image.open("p.png")
+assert im.size == (1500, 750), im.size'
+	submit_and_wait "${SMALL[@]}"
+	mq fetch 2 --preview -o small.png
+	mq fetch 2 -o whole.png
+	python 'assert (load("small.png") == load("whole.png")).all()'
+}
+
+@test "a region is the crop of the picture" {
+	# several strips of 116 rows
+	submit_and_wait --size=3000x400 --view=-3,3,-0.4,0.4 --iterations=100
+	mq fetch 1 -o whole.png
+	for region in 0,0,3000,400 0,0,1,1 2999,399,1,1 100,110,700,130 5,0,3,400; do
+		mq fetch 1 --region="$region" -o part.png --force
+		pngcheck -q part.png
+		python '
+x, y, w, h = map(int, argv[0].split(","))
+assert (load("part.png") == load("whole.png")[y:y+h, x:x+w]).all()' "$region"
+	done
+	for region in 0,0,0,1 0,0,3001,1 3000,0,1,1 -1,0,5,5 0,399,1,2 0,0,99999999999,1; do
+		expect 2 mq fetch 1 --region="$region" -o bad.png
+	done
+	[ ! -e bad.png ]
+}
+
+@test "counts and smooth counts open in numpy, whole and by region" {
+	submit_and_wait "${SMALL[@]}" --keep-counts
+	mq fetch 1 --counts -o c.npy
+	mq fetch 1 --smooth -o s.npy
+	mq fetch 1 --counts --region=10,20,30,40 -o cr.npy
+	mq fetch 1 --smooth --region=10,20,30,40 -o sr.npy
+	python '
+c, s = np.load("c.npy"), np.load("s.npy")
+assert c.shape == s.shape == (200, 300) and c.dtype == "<u4" and s.dtype == "<f4"
+assert c.max() == 500 and c.min() == 0
+assert (s[c == 500] == 500).all()
+more = s[c < 500] - c[c < 500]
+assert (more > -1).all() and 0.4 < np.median(more) < 1.6, (more.min(), np.median(more))
+assert (np.load("cr.npy") == c[20:60, 10:40]).all()
+assert (np.load("sr.npy") == s[20:60, 10:40]).all()'
+}
+
+@test "counts of many strips" {
+	submit_and_wait --size=1024x3000 --view=-0.512,0.512,-1.5,1.5 --iterations=60 --palette=gray --keep-counts
+	mq fetch 1 --counts -o c.npy
+	mq fetch 1 -o p.png
+	mq fetch 1 --counts --region=500,1000,24,100 -o part.npy
+	python '
+c, p = np.load("c.npy"), load("p.png")
+assert c.shape == (3000, 1024) and (p == np.where(c == 60, 0, 1 + c % 255)).all()
+assert (np.load("part.npy") == c[1000:1100, 500:524]).all()'
+}
+
+@test "--keep-counts does not change the picture" {
+	submit_and_wait "${SMALL[@]}"
+	submit_and_wait "${SMALL[@]}" --keep-counts
+	[ "$(field 1 .output.sha256)" = "$(field 2 .output.sha256)" ]
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# render: one command from options to a file, with or without a worker.
+load helper
+
+no_worker_left() {
+	[ -z "$(workers)" ]
+}
+
+@test "render starts a worker of its own and ends it" {
+	expect 0 mq render "${SMALL[@]}" -o p.png
+	pngcheck -q p.png
+	[ "$(ls -A)" = p.png ]
+	until_true 10 no_worker_left
+	start_worker
+	id=$(submit_and_wait "${SMALL[@]}")
+	mq fetch "$id" -o q.png
+	cmp p.png q.png
+}
+
+@test "render uses the worker that runs" {
+	start_worker
+	expect 0 mq render "${SMALL[@]}" -o p.png
+	[ "$(workers)" = "$WORKER" ]
+	[ "$(sha p.png)" = "$(field 1 .output.sha256)" ]
+	mq render p.png -o q.png
+	cmp p.png q.png
+}
+
+@test "render refuses an existing file before it renders" {
+	echo mine >p.png
+	SECONDS=0
+	expect 1 mq render "${LONG[@]}" -o p.png
+	[ "$SECONDS" -le 2 ]
+	[ "$(cat p.png)" = mine ]
+	expect 0 mq render "${SMALL[@]}" -o p.png --force
+	pngcheck -q p.png
+}
+
+@test "render without a file, and of a bad job" {
+	expect 2 mq render "${SMALL[@]}"
+	expect 2 mq render --size=0 -o p.png
+	[ ! -e p.png ]
+	until_true 10 no_worker_left
+}
+
+@test "stopped by --stop-after it ends with 7, and continues when run again" {
+	expect 7 mq render "${LONG[@]}" --stop-after=1 -o p.png
+	[ ! -e p.png ]
+	until_true 10 no_worker_left
+	for _ in {1..40}; do
+		run mq render "${LONG[@]}" --stop-after=3 -o p.png
+		[ "$status" = 7 ] || break
+	done
+	[ "$status" = 0 ]
+	[ "$(ls -A)" = p.png ]
+	expect 0 mq render "${LONG[@]}" -o q.png
+	cmp p.png q.png
+}
+
+@test "stopped by SIGTERM or SIGINT it ends with 7, and continues when run again" {
+	for signal in TERM INT; do
+		# A background job of a script ignores SIGINT: let Python start it.
+		"$PYTHON" -c '
+import signal, subprocess, sys, time
+p = subprocess.Popen(["mandelq", "render"] + sys.argv[2:],
+                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+time.sleep(1)
+p.send_signal(getattr(signal, "SIG" + sys.argv[1]))
+sys.exit(p.wait(timeout=20))' "$signal" "${LONG[@]}" -o p.png 3>&- 4>&- && status=0 || status=$?
+		[ "$status" = 7 ]
+		[ ! -e p.png ]
+		until_true 10 no_worker_left
+	done
+	expect 0 mq render "${LONG[@]}" -o p.png
+	pngcheck -q p.png
+	[ "$(ls -A)" = p.png ]
+}

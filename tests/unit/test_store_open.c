@@ -1,0 +1,700 @@
+/* test_store_open: what the store does with files that it did not write, that are damaged, or that a
+ * killed process left, and with a disk that fails. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/unit/store_fixture.h"
+
+/* ---- whole files ---- */
+
+struct bytes {
+	unsigned char *data;
+	size_t len;
+	bool there;
+};
+
+static struct bytes slurp(const char *path)
+{
+	struct bytes b = {0};
+	FILE *file = fopen(path, "rb");
+	struct stat st;
+
+	if (!file)
+		return b;
+	b.there = true;
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	b.len = (size_t)st.st_size;
+	b.data = malloc(b.len + 1);
+	assert_non_null(b.data);
+	assert_int_equal(fread(b.data, 1, b.len, file), b.len);
+	fclose(file);
+	return b;
+}
+
+static void spill(const char *path, const void *data, size_t len)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void assert_same(struct bytes a, struct bytes b)
+{
+	assert_int_equal(a.there, b.there);
+	assert_int_equal(a.len, b.len);
+	if (a.len > 0)
+		assert_memory_equal(a.data, b.data, a.len);
+	free(a.data);
+	free(b.data);
+}
+
+/* Opening gives status and changes neither the database nor what lies beside it. */
+static void assert_refused(struct fixture *f, enum mq_status status)
+{
+	static const char *const suffixes[] = {"", "-wal", "-journal", "-shm"};
+	struct bytes before[4], after;
+	char name[320];
+	struct mq_error err = {.text = ""};
+
+	for (size_t i = 0; i < 4; i++) {
+		snprintf(name, sizeof name, "%s%s", f->path, suffixes[i]);
+		before[i] = slurp(name);
+	}
+	assert_int_equal(mq_store_open(f->path, &f->store, &err), status);
+	assert_null(f->store);
+	assert_true(err.text[0] != '\0');
+	for (size_t i = 0; i < 4; i++) {
+		snprintf(name, sizeof name, "%s%s", f->path, suffixes[i]);
+		after = slurp(name);
+		assert_same(before[i], after);
+	}
+}
+
+/* Runs SQL on the closed database by a connection of its own. */
+static void with_sqlite(struct fixture *f, const char *sql)
+{
+	sqlite3 *db = NULL;
+	char *text = NULL;
+
+	mq_store_close(f->store);
+	f->store = NULL;
+	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, &text) != SQLITE_OK)
+		fail_msg("%s", text);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* As with_sqlite, but the connection dies with its log beside it. */
+static void with_sqlite_killed(struct fixture *f, const char *sql)
+{
+	pid_t child;
+	int status;
+
+	mq_store_close(f->store);
+	f->store = NULL;
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		sqlite3 *db = NULL;
+
+		if (sqlite3_open(f->path, &db) == SQLITE_OK &&
+		    sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL", 0, 0, 0) ==
+		            SQLITE_OK &&
+		    sqlite3_exec(db, sql, 0, 0, 0) == SQLITE_OK)
+			kill(getpid(), SIGKILL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+}
+
+/* ---- a new one ---- */
+
+static void new_database(void **state)
+{
+	struct fixture *f = *state;
+	struct bytes file;
+
+	fixture_reopen(f);
+	assert_int_equal(ask(f, "PRAGMA application_id"), 0x4d514c31);
+	assert_int_equal(ask(f, "PRAGMA user_version"), MQ_STORE_SCHEMA);
+	assert_int_equal(ask(f, "PRAGMA synchronous"), 2);
+	assert_int_equal(ask(f, "PRAGMA foreign_keys"), 1);
+	assert_int_equal(ask(f, "PRAGMA ignore_check_constraints"), 0);
+	assert_int_equal(ask(f, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"), 1);
+	mq_store_close(f->store);
+	f->store = NULL;
+	file = slurp(f->path);
+	assert_memory_equal(file.data + 68, "MQL1", 4);
+	free(file.data);
+}
+
+static void empty_files_are_new(void **state)
+{
+	struct fixture *f = *state;
+
+	spill(f->path, "", 0);
+	fixture_reopen(f);
+	mq_store_close(f->store);
+	f->store = NULL;
+	unlink(f->path);
+	/* A database without tables, as `sqlite3 FILE vacuum` makes it. */
+	with_sqlite(f, "VACUUM");
+	fixture_reopen(f);
+	assert_int_equal(add_job(f, 1, 1), 1);
+}
+
+static void held_while_open(void **state)
+{
+	struct fixture *f = *state;
+	char name[320];
+	struct stat st;
+	pid_t child;
+	int status;
+
+	fixture_reopen(f);
+	snprintf(name, sizeof name, "%s-shm", f->path);
+	assert_int_equal(stat(name, &st), -1);
+	child = fork(); /* locks are a process's */
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct mq_store *second = NULL;
+
+		_exit(mq_store_open(f->path, &second, NULL) == MQ_EBUSY ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(add_job(f, 1, 1), 1);
+	commit(f);
+}
+
+/* ---- not ours ---- */
+
+static void refuses_newer_schema(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_reopen(f);
+	add_job(f, 4, 1);
+	commit(f);
+	with_sqlite(f, "PRAGMA user_version = 2");
+	assert_refused(f, MQ_EVERSION);
+	with_sqlite(f, "PRAGMA user_version = 1");
+	fixture_reopen(f);
+	/* The newer version stands in the log alone. */
+	with_sqlite_killed(f, "PRAGMA user_version = 2");
+	assert_refused(f, MQ_EVERSION);
+}
+
+static void refuses_foreign_databases(void **state)
+{
+	struct fixture *f = *state;
+
+	with_sqlite(f, "CREATE TABLE t (x); INSERT INTO t VALUES (1)");
+	assert_refused(f, MQ_ECORRUPT);
+	with_sqlite(f, "PRAGMA journal_mode = WAL");
+	assert_refused(f, MQ_ECORRUPT);
+	with_sqlite_killed(f, "INSERT INTO t VALUES (2)");
+	assert_refused(f, MQ_ECORRUPT);
+	unlink(f->path);
+	with_sqlite(f, "PRAGMA application_id = 77");
+	assert_refused(f, MQ_ECORRUPT);
+	with_sqlite(f, "PRAGMA application_id = 0; PRAGMA user_version = 3");
+	assert_refused(f, MQ_ECORRUPT);
+}
+
+static void refuses_other_files(void **state)
+{
+	struct fixture *f = *state;
+	char text[5000];
+
+	memset(text, 'x', sizeof text);
+	spill(f->path, text, sizeof text);
+	assert_refused(f, MQ_ECORRUPT);
+	spill(f->path, text, 3);
+	assert_refused(f, MQ_ECORRUPT);
+	memset(text, 0, sizeof text);
+	spill(f->path, text, sizeof text);
+	assert_refused(f, MQ_ECORRUPT);
+	unlink(f->path);
+	assert_int_equal(mkfifo(f->path, 0600), 0);
+	assert_int_equal(mq_store_open(f->path, &f->store, NULL), MQ_ECORRUPT);
+	unlink(f->path);
+	assert_int_equal(mkdir(f->path, 0700), 0);
+	assert_int_equal(mq_store_open(f->path, &f->store, NULL), MQ_ECORRUPT);
+	rmdir(f->path);
+}
+
+static void refuses_damage(void **state)
+{
+	struct fixture *f = *state;
+	struct bytes file;
+
+	fixture_reopen(f);
+	for (int i = 0; i < 20; i++)
+		add_job(f, 100, 1);
+	commit(f);
+	mq_store_close(f->store);
+	f->store = NULL;
+	file = slurp(f->path);
+	assert_true(file.len > 30 * 4096);
+	for (size_t page = 8; page < 30; page++)
+		memset(file.data + page * 4096, 0x5a, 64);
+	spill(f->path, file.data, file.len);
+	free(file.data);
+	assert_refused(f, MQ_ECORRUPT);
+}
+
+/* ---- bad rows ---- */
+
+static enum mq_status count_row(void *arg, const struct mq_job_row *row)
+{
+	(void)row;
+	++*(int *)arg;
+	return MQ_OK;
+}
+
+static void sets_bad_jobs_aside(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_new_job job = job_of(4, 2);
+	struct mq_job_row row;
+	struct mq_tile_row tile;
+	int count = 0;
+
+	fixture_reopen(f);
+	job.request_id = "mine";
+	for (int i = 0; i < 6; i++) {
+		add(f, &job);
+		job.request_id = NULL;
+	}
+	next(f, false, &tile, 1);
+	begin(f, tile.id, false);
+	commit(f);
+	with_sqlite(f,
+	            "PRAGMA ignore_check_constraints = ON;"
+	            "UPDATE jobs SET width = -5, state = 'bogus', strips_done = 99 WHERE id = 1;"
+	            "UPDATE tiles SET state = '' WHERE job = 3 AND strip_first = 0;"
+	            "PRAGMA writable_schema = ON;"
+	            "UPDATE sqlite_schema SET sql = replace(sql, 'spec TEXT NOT NULL', 'spec TEXT')");
+	with_sqlite(f, "PRAGMA ignore_check_constraints = ON; UPDATE jobs SET spec = NULL WHERE id = 5");
+	with_sqlite(f, "PRAGMA writable_schema = ON;"
+	               "UPDATE sqlite_schema SET sql = replace(sql, 'spec TEXT', 'spec TEXT NOT NULL')");
+	fixture_reopen(f);
+	for (int64_t id = 1; id <= 6; id++) {
+		assert_ok(mq_store_job_get(f->store, id, &row, err));
+		if (id % 2 == 0) {
+			assert_int_equal(row.state, MQ_JOB_QUEUED);
+			assert_null(row.error);
+		} else {
+			assert_int_equal(row.state, MQ_JOB_FAILED);
+			assert_non_null(strstr(row.error, "damaged"));
+			assert_null(row.request_id);
+		}
+		mq_job_row_clear(&row);
+	}
+	assert_ok(mq_store_job_each(f->store, 0, 100, count_row, &count, err));
+	assert_int_equal(count, 6);
+	assert_int_equal(ask(f, "SELECT count(*) FROM attempts WHERE outcome IS NULL"), 0);
+	render_all(f);
+	assert_int_equal(get(f, 2).state, MQ_JOB_ASSEMBLING);
+	assert_int_equal(get(f, 6).state, MQ_JOB_ASSEMBLING);
+	assert_int_equal(get(f, 1).state, MQ_JOB_FAILED);
+}
+
+static void a_bad_row_spoils_no_walk(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_error why;
+	struct mq_job_row row;
+	int count = 0;
+
+	fixture_reopen(f);
+	for (int i = 0; i < 3; i++)
+		add_job(f, 1, 1);
+	commit(f);
+	/* While the store is open, past the check at start. */
+	assert_int_equal(sqlite3_exec(f->store->db,
+	                              "PRAGMA ignore_check_constraints = ON;"
+	                              "UPDATE jobs SET height = 0 WHERE id = 2;"
+	                              "PRAGMA ignore_check_constraints = OFF",
+	                              0, 0, 0),
+	                 SQLITE_OK);
+	assert_int_equal(mq_store_job_get(f->store, 2, &row, &why), MQ_ECORRUPT);
+	assert_non_null(strstr(why.text, "job 2"));
+	memset(&why, 0, sizeof why);
+	assert_int_equal(mq_store_job_each(f->store, 0, 9, count_row, &count, &why), MQ_ECORRUPT);
+	assert_non_null(strstr(why.text, "job 2"));
+	assert_int_equal(count, 2);
+}
+
+/* ---- killed ---- */
+
+static void kill_keeps_what_was_committed(void **state)
+{
+	struct fixture *f = *state;
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct mq_new_job job = job_of(8, 2);
+		int64_t id;
+		bool existing;
+
+		if (mq_store_open(f->path, &f->store, NULL) == MQ_OK &&
+		    mq_store_job_add(f->store, &job, &id, &existing, NULL) == MQ_OK &&
+		    mq_store_commit(f->store, NULL, NULL) == MQ_OK &&
+		    mq_store_job_add(f->store, &job, &id, &existing, NULL) == MQ_OK)
+			kill(getpid(), SIGKILL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	fixture_reopen(f);
+	assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
+	assert_int_equal(ask(f, "SELECT count(*) FROM tiles"), 4);
+	assert_int_equal(add_job(f, 1, 1), 2);
+}
+
+/* ---- a disk that fails ---- */
+
+enum fault_kind { FAULT_NONE, FAULT_FULL, FAULT_QUOTA, FAULT_WRITE, FAULT_SYNC, FAULT_MAIN };
+
+static struct {
+	sqlite3_vfs vfs;
+	sqlite3_vfs *real;
+	enum fault_kind kind;
+	int at, passed; /* the at-th write or sync fails; 1 is the first */
+	int syncs;
+	int error; /* what the operating system said */
+} disk;
+
+struct disk_file {
+	sqlite3_file base;
+	sqlite3_file *real;
+	bool main; /* the database itself */
+};
+
+static sqlite3_file *real_of(sqlite3_file *file)
+{
+	return ((struct disk_file *)file)->real;
+}
+
+static bool strikes(bool sync)
+{
+	if (disk.kind == FAULT_NONE || (disk.kind == FAULT_SYNC) != sync)
+		return false;
+	return ++disk.passed == disk.at;
+}
+
+static int disk_close(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xClose(real_of(file));
+}
+
+static int disk_read(sqlite3_file *file, void *data, int len, sqlite3_int64 at)
+{
+	return real_of(file)->pMethods->xRead(real_of(file), data, len, at);
+}
+
+static int disk_write(sqlite3_file *file, const void *data, int len, sqlite3_int64 at)
+{
+	bool full = disk.kind == FAULT_FULL || disk.kind == FAULT_MAIN;
+
+	if ((disk.kind == FAULT_MAIN && !((struct disk_file *)file)->main) || !strikes(false))
+		return real_of(file)->pMethods->xWrite(real_of(file), data, len, at);
+	/* Half of it has reached the disk. */
+	(void)real_of(file)->pMethods->xWrite(real_of(file), data, len / 2, at);
+	disk.error = full ? ENOSPC : disk.kind == FAULT_QUOTA ? EDQUOT : EIO;
+	return full ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+}
+
+static int disk_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+	return real_of(file)->pMethods->xTruncate(real_of(file), size);
+}
+
+static int disk_sync(sqlite3_file *file, int flags)
+{
+	disk.syncs++;
+	if (!strikes(true))
+		return real_of(file)->pMethods->xSync(real_of(file), flags);
+	disk.error = ENOSPC; /* whatever it says: the data may be gone */
+	return SQLITE_IOERR_FSYNC;
+}
+
+static int disk_size(sqlite3_file *file, sqlite3_int64 *size)
+{
+	return real_of(file)->pMethods->xFileSize(real_of(file), size);
+}
+
+static int disk_lock(sqlite3_file *file, int level)
+{
+	return real_of(file)->pMethods->xLock(real_of(file), level);
+}
+
+static int disk_unlock(sqlite3_file *file, int level)
+{
+	return real_of(file)->pMethods->xUnlock(real_of(file), level);
+}
+
+static int disk_reserved(sqlite3_file *file, int *out)
+{
+	return real_of(file)->pMethods->xCheckReservedLock(real_of(file), out);
+}
+
+static int disk_control(sqlite3_file *file, int op, void *arg)
+{
+	if (op == SQLITE_FCNTL_LAST_ERRNO && disk.error != 0) {
+		*(int *)arg = disk.error;
+		return SQLITE_OK;
+	}
+	return real_of(file)->pMethods->xFileControl(real_of(file), op, arg);
+}
+
+static int disk_sector(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xSectorSize(real_of(file));
+}
+
+static int disk_device(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
+}
+
+/* Version 1, without shared memory: enough for a log in exclusive mode. */
+static const sqlite3_io_methods disk_methods = {
+	.iVersion = 1,
+	.xClose = disk_close,
+	.xRead = disk_read,
+	.xWrite = disk_write,
+	.xTruncate = disk_truncate,
+	.xSync = disk_sync,
+	.xFileSize = disk_size,
+	.xLock = disk_lock,
+	.xUnlock = disk_unlock,
+	.xCheckReservedLock = disk_reserved,
+	.xFileControl = disk_control,
+	.xSectorSize = disk_sector,
+	.xDeviceCharacteristics = disk_device,
+};
+
+static int disk_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
+{
+	struct disk_file *f = (struct disk_file *)file;
+	int rc;
+
+	(void)vfs;
+	f->real = (sqlite3_file *)(f + 1);
+	f->main = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+	rc = disk.real->xOpen(disk.real, name, f->real, flags, out);
+	f->base.pMethods = f->real->pMethods ? &disk_methods : NULL;
+	return rc;
+}
+
+static int disk_install(void **state)
+{
+	(void)state;
+	disk.real = sqlite3_vfs_find(NULL);
+	disk.vfs = *disk.real;
+	disk.vfs.zName = "failing-disk";
+	disk.vfs.pNext = NULL;
+	disk.vfs.szOsFile = (int)sizeof(struct disk_file) + disk.real->szOsFile;
+	disk.vfs.xOpen = disk_open;
+	return sqlite3_vfs_register(&disk.vfs, 1);
+}
+
+static int disk_remove(void **state)
+{
+	(void)state;
+	return sqlite3_vfs_unregister(&disk.vfs);
+}
+
+static void disk_arm(enum fault_kind kind, int at)
+{
+	disk.kind = kind;
+	disk.at = at;
+	disk.passed = 0;
+	disk.error = 0;
+}
+
+/* What must hold after a change and commit that met a failure, or none. */
+static void check_outcome(struct fixture *f, enum fault_kind kind, enum mq_status status)
+{
+	struct mq_new_job job = job_of(1, 1);
+	int64_t id = 0, jobs;
+	bool existing;
+
+	if (status == MQ_OK || kind == FAULT_FULL || kind == FAULT_QUOTA) {
+		/* The next turn works, and nothing of the failed one is in it. */
+		assert_ok(mq_store_job_add(f->store, &job, &id, &existing, err));
+		commit(f);
+		assert_int_equal(id, status == MQ_OK ? 3 : 2);
+	} else {
+		assert_int_equal(mq_store_job_add(f->store, &job, &id, &existing, NULL), MQ_EIO);
+		assert_int_equal(mq_store_commit(f->store, NULL, NULL), MQ_EIO);
+	}
+	fixture_reopen(f);
+	jobs = ask(f, "SELECT count(*) FROM jobs");
+	if (status == MQ_OK)
+		assert_int_equal(jobs, 3);
+	else if (kind == FAULT_FULL || kind == FAULT_QUOTA)
+		assert_int_equal(jobs, 2);
+	else
+		assert_in_range(jobs, 1, 2);
+	/* Whole jobs only. */
+	assert_int_equal(ask(f, "SELECT sum(tiles_total) FROM jobs"), ask(f, "SELECT count(*) FROM tiles"));
+	assert_int_equal(ask(f, "SELECT count(*) FROM jobs WHERE id = 1"), 1);
+}
+
+/* The failure strikes at the first, second, ... write or sync of a turn, until it is past the end. */
+static void fail_everywhere(struct fixture *f, enum fault_kind kind, enum mq_status want)
+{
+	enum mq_status status = want;
+	int strikes_seen = 0;
+
+	for (int at = 1; status != MQ_OK; at++) {
+		struct mq_new_job job = job_of(300, 1);
+		bool existing;
+		int64_t id;
+
+		disk_arm(FAULT_NONE, 0);
+		mq_store_close(f->store);
+		f->store = NULL;
+		unlink(f->path);
+		fixture_reopen(f);
+		add_job(f, 300, 1);
+		commit(f);
+		disk_arm(kind, at);
+		status = mq_store_job_add(f->store, &job, &id, &existing, NULL);
+		if (status == MQ_OK)
+			status = mq_store_commit(f->store, NULL, NULL);
+		else
+			mq_store_rollback(f->store);
+		if (status != MQ_OK) {
+			assert_int_equal(status, want);
+			strikes_seen++;
+		}
+		disk_arm(FAULT_NONE, 0);
+		check_outcome(f, kind, status);
+		assert_true(at < 1000);
+	}
+	assert_true(strikes_seen > 0);
+}
+
+static void disk_full(void **state)
+{
+	fail_everywhere(*state, FAULT_FULL, MQ_ENOSPC);
+}
+
+static void quota_full(void **state)
+{
+	fail_everywhere(*state, FAULT_QUOTA, MQ_ENOSPC);
+}
+
+static void failed_write(void **state)
+{
+	fail_everywhere(*state, FAULT_WRITE, MQ_EIO);
+}
+
+static void failed_sync(void **state)
+{
+	fail_everywhere(*state, FAULT_SYNC, MQ_EIO);
+}
+
+static void sync_is_not_tried_again(void **state)
+{
+	struct fixture *f = *state;
+	int syncs;
+
+	fixture_reopen(f);
+	add_job(f, 3, 1);
+	disk_arm(FAULT_SYNC, 1);
+	assert_int_equal(mq_store_commit(f->store, NULL, NULL), MQ_EIO);
+	syncs = disk.syncs;
+	assert_int_equal(mq_store_commit(f->store, NULL, NULL), MQ_EIO);
+	mq_store_rollback(f->store);
+	mq_store_close(f->store);
+	f->store = NULL;
+	assert_int_equal(disk.syncs, syncs);
+	disk_arm(FAULT_NONE, 0);
+}
+
+/* The at-th write or sync of a commit that is followed by a checkpoint fails. */
+static enum mq_status commit_with_checkpoint(struct fixture *f, enum fault_kind kind, int at)
+{
+	enum mq_status status;
+
+	add_job(f, 300, 1);
+	f->store->checkpoint_at = 1;
+	disk_arm(kind, at);
+	status = mq_store_commit(f->store, NULL, NULL);
+	/* Else the failure was not where the test means it to be. */
+	assert_true(disk.passed >= at);
+	disk_arm(FAULT_NONE, 0);
+	return status;
+}
+
+/* Copying the log into the database: a full disk is waited out, a failed sync is the end. */
+static void checkpoint_failures(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_reopen(f);
+	assert_int_equal(commit_with_checkpoint(f, FAULT_MAIN, 1), MQ_OK);
+	assert_true(f->store->checkpoint_at > 1000);
+	assert_int_equal(commit_with_checkpoint(f, FAULT_SYNC, 2), MQ_EIO);
+	assert_int_equal(mq_store_job_move(f->store, 1, MQ_JOB_PAUSED, NULL, NULL, 1, NULL), MQ_EIO);
+	fixture_reopen(f);
+	assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 2);
+}
+
+static void every_commit_is_synced(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_reopen(f);
+	for (int i = 0; i < 3; i++) {
+		int before = disk.syncs;
+
+		add_job(f, 1, 1);
+		assert_int_equal(disk.syncs, before);
+		commit(f);
+		assert_true(disk.syncs > before);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_prepare, fixture_end)
+
+int main(void)
+{
+	const struct CMUnitTest plain[] = {
+		TEST(new_database),
+		TEST(empty_files_are_new),
+		TEST(held_while_open),
+		TEST(refuses_newer_schema),
+		TEST(refuses_foreign_databases),
+		TEST(refuses_other_files),
+		TEST(refuses_damage),
+		TEST(sets_bad_jobs_aside),
+		TEST(a_bad_row_spoils_no_walk),
+		TEST(kill_keeps_what_was_committed),
+	};
+	const struct CMUnitTest failing[] = {
+		TEST(disk_full),
+		TEST(quota_full),
+		TEST(failed_write),
+		TEST(failed_sync),
+		TEST(sync_is_not_tried_again),
+		TEST(checkpoint_failures),
+		TEST(every_commit_is_synced),
+	};
+	int failed = cmocka_run_group_tests_name("store_open", plain, NULL, NULL);
+
+	return failed + cmocka_run_group_tests_name("store_disk", failing, disk_install, disk_remove);
+}

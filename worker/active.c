@@ -1,0 +1,105 @@
+/* active: see active.h. */
+#include "worker/active.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kernels/escape.h"
+#include "src/image/palette.h"
+
+void mq_active_layout(const struct mq_job *job, struct mq_layout *out)
+{
+	mq_layout_init(out, job->width, job->height, mq_job_channels(job), job->keep_counts);
+}
+
+static enum mq_status active_parse(struct mq_active *a, const char *spec, struct mq_error *err)
+{
+	struct mq_error why;
+	json_t *object = json_loads(spec, JSON_REJECT_DUPLICATES, NULL);
+	enum mq_status s;
+
+	if (!object)
+		return mq_fail(err, MQ_ECORRUPT, "the stored settings of job %lld are no JSON", (long long)a->id);
+	s = mq_job_from_json(object, &a->job, NULL, &why);
+	json_decref(object);
+	if (s)
+		return mq_fail(err, s == MQ_ENOMEM_HOST ? s : MQ_ECORRUPT,
+		               "the stored settings of job %lld are no job: %s", (long long)a->id, why.text);
+	return MQ_OK;
+}
+
+/* z -> z^2 + c commutes with conjugation, and so does every rounding: rows whose imaginary parts are
+ * each other's negation, to the bit, have equal counts and colours. Strips mirror strips only when the
+ * grid of strips is symmetric too. */
+static bool is_mirrored(const struct mq_active *a)
+{
+	const struct mq_grid *g = &a->scene.grid;
+	uint64_t samples = (uint64_t)a->scene.height * a->scene.supersample;
+
+	if (a->layout.strips < 2 || a->layout.height % a->layout.strip_rows)
+		return false;
+	for (uint64_t j = 0; j < (samples + 1) / 2; j++)
+		if (mq_sample_im(g, (double)j) != -mq_sample_im(g, (double)(samples - 1 - j)))
+			return false;
+	return true;
+}
+
+enum mq_status mq_active_open(struct mq_statedir *dir, int64_t id, const char *spec, bool shortcuts,
+                              bool work, struct mq_active **out, struct mq_error *err)
+{
+	struct mq_active *a = calloc(1, sizeof *a);
+	enum mq_status s;
+
+	if (!a)
+		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a job", sizeof *a);
+	a->id = id;
+	a->work_fd = -1;
+	atomic_init(&a->holders, 1);
+	s = active_parse(a, spec, err);
+	if (s)
+		goto out;
+	mq_active_layout(a->job, &a->layout);
+	s = mq_job_grid(a->job, &a->scene.grid, err);
+	if (!s)
+		s = mq_palette_shade(a->job, &a->shade, err);
+	if (s)
+		goto out;
+	a->scene.width = a->job->width;
+	a->scene.height = a->job->height;
+	a->scene.supersample = a->job->supersample;
+	a->scene.limit = a->job->iterations;
+	a->scene.keep_counts = a->job->keep_counts;
+	a->scene.shortcuts = shortcuts;
+	a->scene.shade = &a->shade;
+	a->mirrored = shortcuts && is_mirrored(a);
+	a->text = mq_job_picture_text(a->job);
+	if (!a->text) {
+		s = mq_fail(err, MQ_ENOMEM_HOST, "no memory for the text of job %lld", (long long)id);
+		goto out;
+	}
+	if (work)
+		s = mq_statedir_job(dir->work_fd, id, MQ_MAKE, &a->work_fd, err);
+out:
+	if (s)
+		mq_active_release(a);
+	else
+		*out = a;
+	return s;
+}
+
+struct mq_active *mq_active_hold(struct mq_active *a)
+{
+	atomic_fetch_add_explicit(&a->holders, 1, memory_order_relaxed);
+	return a;
+}
+
+void mq_active_release(struct mq_active *a)
+{
+	if (!a || atomic_fetch_sub_explicit(&a->holders, 1, memory_order_acq_rel) != 1)
+		return;
+	if (a->work_fd >= 0)
+		close(a->work_fd);
+	mq_job_free(a->job);
+	free(a->text);
+	free(a);
+}

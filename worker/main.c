@@ -1,0 +1,437 @@
+/* main: mandelqd, the worker daemon. Reads the options, brings the parts up in order and down in the
+ * reverse order, and runs the main loop in between.
+ *
+ * The main loop is the only thread that touches the store, the socket and the scheduler. Each turn
+ * takes what waits, decides, commits once, and only then answers and starts what was decided. When
+ * that cannot be relied on any more (a failed commit, a broken device) the process ends: recovery at
+ * the next start is the same code as after kill -9. */
+#include "config.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <zmq.h>
+#ifdef HAVE_SYSTEMD
+#include <systemd/sd-daemon.h>
+#endif
+
+#include "src/log.h"
+#include "src/message.h"
+#include "src/option.h"
+#include "src/place.h"
+#include "worker/devices.h"
+#include "worker/limits.h"
+#include "worker/schedule.h"
+#include "worker/service.h"
+
+#define STOP_MS 8000
+#define DEVICE_MEMORY (256ull << 20)
+#define DEVICE_MEMORY_MIN (1ull << 20)
+#define IDLE_RELEASE_MS 60000
+#define SYSTEM_CONFIG "/etc/mandelq/mandelqd.conf"
+
+struct settings {
+	char *state_dir, *endpoint;
+	unsigned threads;
+	uint64_t device_memory, idle_release_ms;
+};
+
+struct daemon {
+	struct mq_options options;
+	struct settings set;
+	struct mq_statedir dir;
+	struct mq_store *store;
+	struct mq_devices devices;
+	struct mq_events *events;
+	struct mq_pool *pool;
+	struct mq_assembler *assembler;
+	struct mq_exports *exports;
+	struct mq_schedule *schedule;
+	struct mq_service *service;
+	struct mq_verbs verbs;
+	sigset_t signals;
+	int signal_fd;
+};
+
+static void notify(const char *state)
+{
+#ifdef HAVE_SYSTEMD
+	(void)sd_notify(0, state);
+#else
+	(void)state;
+#endif
+}
+
+/* Each part has an init, and a fini that is called once its init has succeeded. */
+
+static enum mq_status init_settings(struct daemon *d, struct mq_error *err)
+{
+	struct mq_options *o = &d->options;
+	struct settings *set = &d->set;
+	unsigned long long n;
+	enum mq_status s = MQ_OK;
+
+	set->threads = mq_limits_threads();
+	set->device_memory = DEVICE_MEMORY;
+	set->idle_release_ms = IDLE_RELEASE_MS;
+	if (o->count[MQ_OPT_THREADS]) {
+		s = mq_option_u64(o->value[MQ_OPT_THREADS], MQ_OPT_THREADS, 1, 1024, &n, err);
+		set->threads = (unsigned)n;
+	}
+	if (!s && o->count[MQ_OPT_DEVICE_MEMORY]) {
+		s = mq_option_bytes(o->value[MQ_OPT_DEVICE_MEMORY], MQ_OPT_DEVICE_MEMORY, &n, err);
+		if (!s && n < DEVICE_MEMORY_MIN)
+			s = mq_fail(err, MQ_EINVAL, "--device-memory: at least 1M");
+		set->device_memory = n;
+	}
+	if (!s && o->count[MQ_OPT_IDLE_RELEASE]) {
+		s = mq_option_seconds(o->value[MQ_OPT_IDLE_RELEASE], MQ_OPT_IDLE_RELEASE, &n, err);
+		set->idle_release_ms = n;
+	}
+	if (!s)
+		s = mq_place_state_dir(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL,
+		                       &set->state_dir, err);
+	if (s)
+		return s;
+	const char *given = o->count[MQ_OPT_ENDPOINT] ? o->value[MQ_OPT_ENDPOINT]
+	                                              : getenv("MANDELQ_ENDPOINT");
+
+	if (given && *given) {
+		set->endpoint = strdup(given);
+		return set->endpoint ? MQ_OK : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	}
+	return mq_place_endpoint(set->state_dir, &set->endpoint, err);
+}
+
+static void fini_settings(struct daemon *d)
+{
+	free(d->set.state_dir);
+	free(d->set.endpoint);
+}
+
+/* Before any thread starts, so that all of them have the signals blocked. */
+static enum mq_status init_signals(struct daemon *d, struct mq_error *err)
+{
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&d->signals);
+	sigaddset(&d->signals, SIGTERM);
+	sigaddset(&d->signals, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &d->signals, NULL))
+		return mq_fail_errno(err, errno, "blocking signals");
+	d->signal_fd = signalfd(-1, &d->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	return d->signal_fd < 0 ? mq_fail_errno(err, errno, "signalfd") : MQ_OK;
+}
+
+static void fini_signals(struct daemon *d)
+{
+	close(d->signal_fd);
+}
+
+static enum mq_status init_statedir(struct daemon *d, struct mq_error *err)
+{
+	return mq_statedir_open(d->set.state_dir, &d->dir, err);
+}
+
+static void fini_statedir(struct daemon *d)
+{
+	mq_statedir_close(&d->dir);
+}
+
+static enum mq_status init_store(struct daemon *d, struct mq_error *err)
+{
+	char *path;
+	enum mq_status s;
+
+	if (asprintf(&path, "%s/mandelq.db", d->dir.path) < 0)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	s = mq_store_open(path, &d->store, err);
+	free(path);
+	return s;
+}
+
+static void fini_store(struct daemon *d)
+{
+	mq_store_close(d->store);
+}
+
+static enum mq_status init_devices(struct daemon *d, struct mq_error *err)
+{
+	return mq_devices_open(d->options.repeated, d->options.count[MQ_OPT_DEVICE], d->set.threads,
+	                       &d->devices, err);
+}
+
+static void fini_devices(struct daemon *d)
+{
+	/* Those that the scheduler has not taken over. */
+	while (d->devices.count) {
+		struct mq_backend *b = d->devices.backend[--d->devices.count];
+
+		b->ops->close(b);
+	}
+}
+
+static enum mq_status init_events(struct daemon *d, struct mq_error *err)
+{
+	return mq_events_open(&d->events, err);
+}
+
+static void fini_events(struct daemon *d)
+{
+	mq_events_close(d->events);
+}
+
+static enum mq_status init_pool(struct daemon *d, struct mq_error *err)
+{
+	return mq_pool_open(d->set.threads, &d->pool, err);
+}
+
+static void fini_pool(struct daemon *d)
+{
+	mq_pool_close(d->pool);
+}
+
+static enum mq_status init_exports(struct daemon *d, struct mq_error *err)
+{
+	return mq_exports_open(&d->dir, &d->exports, err);
+}
+
+static void fini_exports(struct daemon *d)
+{
+	mq_exports_close(d->exports);
+}
+
+static enum mq_status init_schedule(struct daemon *d, struct mq_error *err)
+{
+	struct mq_schedule_config c = {.store = d->store, .dir = &d->dir, .pool = d->pool,
+	                               .events = d->events,
+	                               .device_memory = d->set.device_memory,
+	                               .idle_release_ms = (int64_t)d->set.idle_release_ms,
+	                               .shortcuts = !d->options.count[MQ_OPT_NO_SHORTCUTS]};
+	enum mq_status s = mq_assembler_open(&d->dir, d->pool, d->events, &d->assembler, err);
+
+	if (s)
+		return s;
+	c.assembler = d->assembler;
+	s = mq_schedule_open(&c, &d->devices, &d->schedule, err);
+	if (s)
+		mq_assembler_close(d->assembler);
+	return s;
+}
+
+static void fini_schedule(struct daemon *d)
+{
+	mq_assembler_close(d->assembler);
+	mq_schedule_close(d->schedule);
+}
+
+static enum mq_status init_recovery(struct daemon *d, struct mq_error *err)
+{
+	enum mq_status s = mq_schedule_recover(d->schedule, mq_time_now_ms(), err);
+
+	return s ? s : mq_store_commit(d->store, NULL, err);
+}
+
+static void fini_nothing(struct daemon *d)
+{
+	(void)d;
+}
+
+static enum mq_status init_service(struct daemon *d, struct mq_error *err)
+{
+	return mq_service_open(d->set.endpoint, &d->service, err);
+}
+
+static void fini_service(struct daemon *d)
+{
+	mq_service_close(d->service);
+}
+
+static const struct part {
+	enum mq_status (*init)(struct daemon *d, struct mq_error *err);
+	void (*fini)(struct daemon *d);
+} parts[] = {
+	{init_settings, fini_settings}, {init_signals, fini_signals},   {init_statedir, fini_statedir},
+	{init_store, fini_store},       {init_devices, fini_devices},   {init_events, fini_events},
+	{init_pool, fini_pool},         {init_exports, fini_exports},   {init_schedule, fini_schedule},
+	{init_recovery, fini_nothing},  {init_service, fini_service},
+};
+#define PARTS (sizeof parts / sizeof parts[0])
+
+/* True once a signal has asked to stop. */
+static bool stop_asked(struct daemon *d)
+{
+	struct signalfd_siginfo info;
+
+	return read(d->signal_fd, &info, sizeof info) == sizeof info;
+}
+
+static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct mq_error *err)
+{
+	int64_t now = mq_time_now_ms();
+	enum mq_status s;
+
+	*more = false;
+	if (!stopping)
+		mq_service_receive(d->service, &d->verbs, now, more);
+	s = mq_schedule_turn(d->schedule, now, err);
+	if (!s)
+		s = mq_store_commit(d->store, NULL, err);
+	if (s)
+		return s;
+	mq_service_send(d->service);
+	mq_schedule_after(d->schedule);
+	return MQ_OK;
+}
+
+static long poll_ms(struct daemon *d, int64_t stop_at, bool more)
+{
+	int64_t now = mq_time_now_ms(), due = mq_schedule_due(d->schedule, now);
+	int64_t expire = mq_exports_expire(d->exports, now);
+
+	if (more)
+		return 0;
+	if (expire >= 0 && (due < 0 || expire < due))
+		due = expire;
+	if (stop_at)
+		due = stop_at > now ? stop_at - now : 0;
+	return due > 3600000 ? 3600000 : (long)due;
+}
+
+/* Until a signal asks to stop and what was in flight has been handed back. */
+static enum mq_status loop(struct daemon *d, struct mq_error *err)
+{
+	int64_t stop_at = 0;
+	bool more = true;
+	enum mq_status s;
+
+	for (;;) {
+		zmq_pollitem_t items[] = {
+			{mq_service_socket(d->service), 0, ZMQ_POLLIN, 0},
+			{NULL, mq_events_fd(d->events), ZMQ_POLLIN, 0},
+			{NULL, d->signal_fd, ZMQ_POLLIN, 0},
+		};
+
+		if (zmq_poll(items, 3, poll_ms(d, stop_at, more)) < 0 && errno != EINTR)
+			return mq_fail(err, MQ_EINTERNAL, "waiting for work: %s", zmq_strerror(errno));
+		if (stop_asked(d) && !stop_at) {
+			mq_log(MQ_LOG_INFO, "stopping: handing back what is in flight");
+			notify("STOPPING=1");
+			stop_at = mq_time_now_ms() + STOP_MS;
+			mq_schedule_stop(d->schedule);
+		}
+		s = turn(d, stop_at != 0, &more, err);
+		if (s)
+			return s;
+		if (stop_at && mq_schedule_idle(d->schedule))
+			return MQ_OK;
+		if (stop_at && mq_time_now_ms() >= stop_at)
+			return mq_fail(err, MQ_ETIMEOUT, "what is in flight did not end in time");
+	}
+}
+
+static int run(struct daemon *d)
+{
+	struct mq_error err = {""};
+	enum mq_status s = MQ_OK;
+	size_t up = 0;
+
+	while (!s && up < PARTS) {
+		s = parts[up].init(d, &err);
+		if (!s)
+			up++;
+	}
+	if (s) {
+		fprintf(stderr, "mandelqd: %s\n", err.text);
+		while (up)
+			parts[--up].fini(d);
+		return s == MQ_EINVAL || s == MQ_EVERSION ? 2 : 1;
+	}
+	d->verbs = (struct mq_verbs){d->store, d->schedule, d->exports, &d->dir, d->devices.note,
+	                             mq_time_now_ms()};
+	mq_log(MQ_LOG_INFO, "mandelqd %s serves %s, devices: %s", PACKAGE_VERSION, d->set.endpoint,
+	       d->devices.note);
+	notify("READY=1");
+	s = loop(d, &err);
+	if (s) {
+		/* Nothing in memory can be relied on: leave as kill -9 would. */
+		mq_log(MQ_LOG_ERROR, "ending, to recover at the next start: %s", err.text);
+		_exit(1);
+	}
+	while (up)
+		parts[--up].fini(d);
+	mq_log(MQ_LOG_INFO, "stopped");
+	return 0;
+}
+
+static void help(void)
+{
+	printf("Usage: mandelqd [OPTION...]\n"
+	       "Renders the jobs that mandelq submits: keeps them in a state directory, survives anything.\n\n");
+	mq_options_help(stdout, MQ_SCOPE_DAEMON);
+	printf("\nExample: mandelqd --state-dir=/data/mandelq --device=cuda --device-memory=4G\n");
+}
+
+/* --config=FILE must be there; the system's own file may be. */
+static enum mq_status read_config(struct mq_options *o, struct mq_error *err)
+{
+	if (o->count[MQ_OPT_CONFIG])
+		return mq_options_read_config(o, MQ_SCOPE_DAEMON, o->value[MQ_OPT_CONFIG], err);
+	if (access(SYSTEM_CONFIG, F_OK))
+		return MQ_OK;
+	return mq_options_read_config(o, MQ_SCOPE_DAEMON, SYSTEM_CONFIG, err);
+}
+
+static enum mq_status set_log_level(const struct mq_options *o, struct mq_error *err)
+{
+	static const char *const names[] = {"error", "warn", "info", "debug"};
+
+	if (!o->count[MQ_OPT_LOG_LEVEL])
+		return MQ_OK;
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(o->value[MQ_OPT_LOG_LEVEL], names[i])) {
+			mq_log_set_level((enum mq_log_level)i);
+			return MQ_OK;
+		}
+	return mq_fail(err, MQ_EINVAL, "--log-level: '%s' is none of error, warn, info, debug",
+	               o->value[MQ_OPT_LOG_LEVEL]);
+}
+
+int main(int argc, char **argv)
+{
+	static struct daemon d;
+	struct mq_error err = {""};
+	enum mq_status s = mq_options_parse(&d.options, MQ_SCOPE_DAEMON, argc - 1, argv + 1, &err);
+	int rc;
+
+	/* A tile's strips come and go: keep the heap from holding on to what it once needed. */
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	if (!s && d.options.count[MQ_OPT_HELP]) {
+		help();
+		return 0;
+	}
+	if (!s && d.options.count[MQ_OPT_VERSION]) {
+		printf("mandelqd %s\n", PACKAGE_VERSION);
+		return 0;
+	}
+	if (!s && d.options.operands)
+		s = mq_fail(&err, MQ_EINVAL, "'%s' is no option: see mandelqd --help", d.options.operand[0]);
+	if (!s)
+		s = read_config(&d.options, &err);
+	if (!s)
+		s = set_log_level(&d.options, &err);
+	if (s) {
+		fprintf(stderr, "mandelqd: %s\n", err.text);
+		mq_options_clear(&d.options);
+		return 2;
+	}
+	mq_limits_raise_files();
+	rc = run(&d);
+	mq_options_clear(&d.options);
+	return rc;
+}

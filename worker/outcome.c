@@ -1,0 +1,289 @@
+/* outcome: what becomes of a tile's attempt and of an assembly, good or bad. */
+#include "worker/schedule_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "src/image/tilefile.h"
+#include "src/log.h"
+
+#define ATTEMPTS_MAX 5          /* failures of a tile that nothing explains */
+#define ASSEMBLY_TRIES_MAX 3
+#define DISK_RETRY_MS 10000
+#define DISK_FREE_MIN (64ull << 20)
+#define DISK_REASON "disk full"
+
+static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
+                               struct mq_error *err)
+{
+	enum mq_status status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why, now_ms, err);
+
+	if (status)
+		return status;
+	mq_log(MQ_LOG_ERROR, "job %lld failed: %s", (long long)job, why);
+	mq_tidy_ended(s, job);
+	return MQ_OK;
+}
+
+/* The job waits for room; mq_outcome_disk_retry lets it go on. */
+static enum mq_status pause_for_disk(struct mq_schedule *s, struct mq_active *a, const char *why,
+                                     int64_t now_ms, struct mq_error *err)
+{
+	char reason[600];
+	enum mq_status status;
+
+	snprintf(reason, sizeof reason, DISK_REASON ": %s", why);
+	status = mq_store_job_move(s->c.store, a->id, MQ_JOB_PAUSED, reason, NULL, now_ms, err);
+	if (status == MQ_ESTATE) /* it has ended meanwhile */
+		return MQ_OK;
+	mq_log(MQ_LOG_WARN, "job %lld is paused: %s", (long long)a->id, reason);
+	s->disk_retry_ms = now_ms + DISK_RETRY_MS;
+	return status;
+}
+
+/* One tile of a task that went well. */
+static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
+                                const struct mq_task_tile *tile, double seconds, int64_t now_ms,
+                                struct mq_error *err)
+{
+	bool complete = false;
+	enum mq_status status;
+	char name[64];
+
+	status = mq_store_tile_done(s->c.store, tile->attempt, &tile->file, seconds, now_ms, &complete, err);
+	if (status == MQ_ESTALE) {
+		mq_tilefile_name(name, tile->span, tile->attempt);
+		(void)unlinkat(a->work_fd, name, 0); /* goes with the job's folder otherwise */
+		return MQ_OK;
+	}
+	if (status)
+		return status;
+	a->strips_since += tile->span.count;
+	if (complete) {
+		mq_log(MQ_LOG_INFO, "job %lld: all tiles are done", (long long)a->id);
+		s->look_assembly = true;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status task_done(struct mq_schedule *s, struct mq_unit *u, struct mq_task *t,
+                                int64_t now_ms, struct mq_error *err)
+{
+	struct mq_active *a = t->job;
+	unsigned threads = u->info.threads ? u->info.threads : 1;
+	/* Time on the device, not in its queue: core-seconds over cores for a CPU. */
+	double each = t->seconds / threads / t->tile[0].span.count;
+	enum mq_status status = MQ_OK;
+
+	mq_memory_good(s, u);
+	a->strip_seconds = a->strip_seconds > 0 ? 0.7 * a->strip_seconds + 0.3 * each : each;
+	if (!a->first_ms)
+		a->first_ms = t->begun_ms;
+	for (unsigned k = 0; !status && k < t->tiles; k++)
+		status = tile_done(s, a, &t->tile[k], k ? 0 : t->seconds, now_ms, err);
+	return status;
+}
+
+/* Why a tile goes back to the queue, for its attempt's row. */
+static const char *outcome_name(enum mq_status status)
+{
+	switch (status) {
+	case MQ_ENOMEM_HOST:
+	case MQ_ENOMEM_DEVICE:
+		return "oom";
+	case MQ_ECANCELLED:
+		return "cancelled";
+	case MQ_ENOSPC:
+		return "io";
+	default:
+		return "error";
+	}
+}
+
+/* Its tiles go back to the queue. *stale: none of them is wanted any more. */
+static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_task *t, int64_t now_ms,
+                                  bool *stale, struct mq_error *err)
+{
+	enum mq_status status = MQ_OK;
+
+	*stale = true;
+	for (unsigned k = 0; !status && k < t->tiles; k++) {
+		status = mq_store_tile_retry(s->c.store, t->tile[k].attempt, outcome_name(t->status), now_ms,
+		                             err);
+		if (!status)
+			*stale = false;
+		else if (status == MQ_ESTALE)
+			status = MQ_OK;
+	}
+	return status;
+}
+
+/* A failure that nothing explains. */
+static enum mq_status task_error(struct mq_schedule *s, const struct mq_task *t, int64_t now_ms,
+                                 struct mq_error *err)
+{
+	struct mq_span span = t->tile[0].span;
+	char why[600];
+
+	snprintf(why, sizeof why, "strips %u to %u could not be rendered: %s", span.first,
+	         span.first + span.count - 1, t->error.text);
+	mq_log(MQ_LOG_ERROR, "job %lld: %s", (long long)t->job->id, why);
+	return ++t->job->failures < ATTEMPTS_MAX ? MQ_OK : fail_job(s, t->job->id, why, now_ms, err);
+}
+
+static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, struct mq_task *t,
+                                  int64_t now_ms, struct mq_error *err)
+{
+	const struct mq_layout *l = &t->job->layout;
+	struct mq_span span = t->tile[0].span;
+	bool stale;
+	enum mq_status status = tiles_retry(s, t, now_ms, &stale, err);
+
+	if (status || stale)
+		return status;
+	switch (t->status) {
+	case MQ_ENOMEM_HOST:
+	case MQ_ENOMEM_DEVICE:
+		u->floor_bytes = mq_span_bytes(l, (struct mq_span){span.first, 1});
+		mq_memory_short(u, mq_span_bytes(l, span), now_ms, &t->error);
+		return MQ_OK;
+	case MQ_ECANCELLED:
+		return MQ_OK;
+	case MQ_ENOSPC:
+		return pause_for_disk(s, t->job, t->error.text, now_ms, err);
+	case MQ_EIO:
+	case MQ_EDEVICE:
+		return mq_fail(err, t->status, "%s: %s", u->info.name, t->error.text);
+	default:
+		return task_error(s, t, now_ms, err);
+	}
+}
+
+enum mq_status mq_outcome_task(struct mq_schedule *s, struct mq_task *t, int64_t now_ms,
+                               struct mq_error *err)
+{
+	struct mq_unit *u = NULL;
+	enum mq_status status;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->unit[i].device == t->device)
+			u = &s->unit[i];
+	if (!u)
+		return mq_fail(err, MQ_EINTERNAL, "a task of an unknown device");
+	u->in_flight--;
+	u->idle_ms = now_ms;
+	s->in_flight--;
+	t->job->in_flight--;
+	s->look = true;
+	if (t->alone)
+		s->alone = false;
+	status = t->status ? task_failed(s, u, t, now_ms, err) : task_done(s, u, t, now_ms, err);
+	mq_active_release(t->job);
+	free(t);
+	return status;
+}
+
+static enum mq_status assembly_bad_tiles(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
+                                         struct mq_error *err)
+{
+	enum mq_status status = MQ_OK;
+
+	mq_log(MQ_LOG_WARN, "job %lld: %zu damaged tiles are rendered again: %s", (long long)a->job->id,
+	       a->bad, a->error.text);
+	for (size_t i = 0; !status && i < a->count; i++)
+		if (a->is_bad[i])
+			status = mq_store_tile_redo(s->c.store, a->tiles[i].tile, a->error.text, now_ms, err);
+	return status == MQ_ESTALE ? MQ_OK : status;
+}
+
+static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
+                                      struct mq_error *err)
+{
+	struct mq_active *job = a->job;
+	char why[600];
+
+	if (atomic_load(&job->dropped) || a->status == MQ_ECANCELLED)
+		return MQ_OK;
+	if (a->status == MQ_ECORRUPT && a->bad)
+		return assembly_bad_tiles(s, a, now_ms, err);
+	if (a->status == MQ_ENOSPC)
+		return pause_for_disk(s, job, a->error.text, now_ms, err);
+	if (a->status == MQ_EIO)
+		return mq_fail(err, MQ_EIO, "job %lld: %s", (long long)job->id, a->error.text);
+	mq_log(MQ_LOG_ERROR, "job %lld: assembly: %s", (long long)job->id, a->error.text);
+	if (++job->assembly_tries < ASSEMBLY_TRIES_MAX) {
+		s->look_assembly = true;
+		return MQ_OK;
+	}
+	snprintf(why, sizeof why, "the picture could not be assembled: %s", a->error.text);
+	return fail_job(s, job->id, why, now_ms, err);
+}
+
+enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
+                                   struct mq_error *err)
+{
+	enum mq_status status;
+
+	s->assembling--;
+	a->job->assembling = false;
+	s->look = s->look_assembly = true;
+	if (a->status) {
+		status = assembly_failed(s, a, now_ms, err);
+	} else {
+		status = mq_store_job_done(s->c.store, a->job->id, &a->output, now_ms, err);
+		if (status == MQ_ESTATE) { /* cancelled at the last moment */
+			status = MQ_OK;
+		} else if (!status) {
+			mq_log(MQ_LOG_INFO, "job %lld is done: %lld bytes", (long long)a->job->id,
+			       (long long)a->output.picture_bytes);
+			mq_tidy_ended(s, a->job->id);
+		}
+	}
+	mq_assembly_free(a);
+	return status;
+}
+
+static enum mq_status resume(struct mq_schedule *s, int64_t id, int64_t now_ms, bool *ours,
+                             struct mq_error *err)
+{
+	struct mq_job_row row;
+	enum mq_status status = mq_store_job_get(s->c.store, id, &row, err);
+	enum mq_job_state to;
+
+	if (status)
+		return status;
+	*ours = row.reason && !strncmp(row.reason, DISK_REASON, strlen(DISK_REASON));
+	to = row.strips_done == row.strips_total ? MQ_JOB_ASSEMBLING
+	     : row.started_ms                    ? MQ_JOB_RUNNING
+	                                         : MQ_JOB_QUEUED;
+	mq_job_row_clear(&row);
+	return *ours ? mq_store_job_move(s->c.store, id, to, NULL, NULL, now_ms, err) : MQ_OK;
+}
+
+enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
+{
+	int64_t ids[64];
+	struct statvfs fs;
+	size_t n;
+	enum mq_status status;
+	bool ours;
+
+	if (fstatvfs(s->c.dir->fd, &fs))
+		return mq_fail(err, MQ_EIO, "looking at the disk of the state directory");
+	if ((uint64_t)fs.f_bavail * fs.f_frsize < DISK_FREE_MIN) {
+		s->disk_retry_ms = now_ms + DISK_RETRY_MS;
+		return MQ_OK;
+	}
+	s->disk_retry_ms = 0;
+	status = mq_store_jobs_in(s->c.store, MQ_JOB_PAUSED, ids, 64, &n, err);
+	for (size_t i = 0; !status && i < n; i++) {
+		status = resume(s, ids[i], now_ms, &ours, err);
+		if (!status && ours)
+			mq_log(MQ_LOG_INFO, "job %lld goes on: there is room on the disk", (long long)ids[i]);
+	}
+	s->look = s->look_assembly = true;
+	return status;
+}

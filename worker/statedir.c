@@ -1,0 +1,217 @@
+/* statedir: see statedir.h. */
+#include "worker/statedir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* File systems whose locks another host may not see (statfs(2), linux/magic.h). */
+static const struct {
+	unsigned long magic;
+	const char *name;
+} network_fs[] = {
+	{0x6969, "NFS"},         {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"}, {0x517b, "SMB"},
+	{0x00c36400, "Ceph"},    {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"}, {0x5346414f, "AFS"},
+	{0x01021997, "9p"},      {0x19830326, "BeeGFS"}, {0x73757245, "Coda"}, {0x7461636f, "OCFS2"},
+	{0x01161970, "GFS2"},
+};
+
+static enum mq_status check_local(int fd, const char *path, struct mq_error *err)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs))
+		return mq_fail_errno(err, errno, "%s", path);
+	for (size_t i = 0; i < sizeof network_fs / sizeof network_fs[0]; i++)
+		if ((unsigned long)(fs.f_type & 0xffffffff) == network_fs[i].magic)
+			return mq_fail(err, MQ_EINVAL,
+			               "--state-dir: %s is on a network file system (%s), whose locks cannot be "
+			               "trusted: choose a local directory",
+			               path, network_fs[i].name);
+	return MQ_OK;
+}
+
+/* As mkdir -p, 0700. */
+static enum mq_status make_path(const char *path, struct mq_error *err)
+{
+	char *copy = strdup(path), *p;
+	enum mq_status s = MQ_OK;
+
+	if (!copy)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	for (p = copy + 1;; p++) {
+		char c = *p;
+
+		if (c != '/' && c != '\0')
+			continue;
+		*p = '\0';
+		if (mkdir(copy, 0700) && errno != EEXIST) {
+			s = mq_fail_errno(err, errno, "--state-dir: cannot make %s", copy);
+			break;
+		}
+		*p = c;
+		if (c == '\0')
+			break;
+	}
+	free(copy);
+	return s;
+}
+
+static enum mq_status take_lock(struct mq_statedir *dir, struct mq_error *err)
+{
+	char pid[32] = "";
+	ssize_t n;
+
+	dir->lock_fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (dir->lock_fd < 0)
+		return mq_fail_errno(err, errno, "%s/lock", dir->path);
+	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK)
+			return mq_fail_errno(err, errno, "locking %s/lock", dir->path);
+		n = pread(dir->lock_fd, pid, sizeof pid - 1, 0);
+		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+		return mq_fail(err, MQ_EBUSY,
+		               "%s is in use by another mandelqd (process %s): stop it, or choose another "
+		               "--state-dir",
+		               dir->path, *pid ? pid : "unknown");
+	}
+	n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+	if (ftruncate(dir->lock_fd, 0) || pwrite(dir->lock_fd, pid, (size_t)n, 0) != n)
+		return mq_fail_errno(err, errno, "writing %s/lock", dir->path);
+	return MQ_OK;
+}
+
+static enum mq_status open_folder(struct mq_statedir *dir, const char *name, int *fd,
+                                  struct mq_error *err)
+{
+	if (mkdirat(dir->fd, name, 0700) && errno != EEXIST)
+		return mq_fail_errno(err, errno, "cannot make %s/%s", dir->path, name);
+	*fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (*fd < 0)
+		return mq_fail_errno(err, errno, "%s/%s", dir->path, name);
+	return MQ_OK;
+}
+
+enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struct mq_error *err)
+{
+	struct mq_statedir dir = {NULL, -1, -1, -1, -1};
+	enum mq_status s = make_path(path, err);
+
+	if (s)
+		return s;
+	dir.path = strdup(path);
+	if (!dir.path)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	dir.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s = dir.fd < 0 ? mq_fail_errno(err, errno, "--state-dir: %s", path) : check_local(dir.fd, path, err);
+	if (!s)
+		s = take_lock(&dir, err);
+	if (!s)
+		s = open_folder(&dir, "work", &dir.work_fd, err);
+	if (!s)
+		s = open_folder(&dir, "pictures", &dir.pictures_fd, err);
+	if (!s && fsync(dir.fd))
+		s = mq_fail_errno(err, errno, "syncing %s", path);
+	if (s)
+		mq_statedir_close(&dir);
+	else
+		*out = dir;
+	return s;
+}
+
+void mq_statedir_close(struct mq_statedir *dir)
+{
+	int fds[] = {dir->work_fd, dir->pictures_fd, dir->lock_fd, dir->fd};
+
+	for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	free(dir->path);
+	dir->path = NULL;
+}
+
+static void job_name(char out[32], int64_t id)
+{
+	snprintf(out, 32, "%" PRId64, id);
+}
+
+enum mq_status mq_statedir_job(int parent, int64_t id, enum mq_make make, int *fd,
+                               struct mq_error *err)
+{
+	char name[32];
+	bool made = false;
+
+	job_name(name, id);
+	if (make != MQ_MAKE_NOT) {
+		made = mkdirat(parent, name, 0700) == 0;
+		if (!made && errno != EEXIST)
+			return mq_fail_errno(err, errno, "cannot make the folder of job %s", name);
+		if (made && make == MQ_MAKE_DURABLE && fsync(parent))
+			return mq_fail_errno(err, errno, "syncing the folder of job %s", name);
+	}
+	*fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (*fd < 0)
+		return mq_fail_errno(err, errno, "the folder of job %s", name);
+	return MQ_OK;
+}
+
+enum mq_status mq_statedir_remove(int parent, int64_t id, struct mq_error *err)
+{
+	char name[32];
+	struct dirent *entry;
+	enum mq_status s = MQ_OK;
+	DIR *d;
+	int fd;
+
+	job_name(name, id);
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return errno == ENOENT ? MQ_OK : mq_fail_errno(err, errno, "the folder of job %s", name);
+	d = fdopendir(fd);
+	if (!d) {
+		s = mq_fail_errno(err, errno, "the folder of job %s", name);
+		close(fd);
+		return s;
+	}
+	while ((entry = readdir(d)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+		    unlinkat(fd, entry->d_name, 0) && errno != ENOENT)
+			s = mq_fail_errno(err, errno, "removing %s of job %s", entry->d_name, name);
+	closedir(d);
+	if (!s && unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOENT)
+		s = mq_fail_errno(err, errno, "removing the folder of job %s", name);
+	return s;
+}
+
+enum mq_status mq_statedir_each(int parent, void (*each)(void *arg, int64_t id), void *arg,
+                                struct mq_error *err)
+{
+	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!d) {
+		enum mq_status s = mq_fail_errno(err, errno, "listing the state directory");
+
+		if (fd >= 0)
+			close(fd);
+		return s;
+	}
+	while ((entry = readdir(d))) {
+		char *end;
+		long long id = strtoll(entry->d_name, &end, 10);
+
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && *end == '\0')
+			each(arg, id);
+	}
+	closedir(d);
+	return MQ_OK;
+}

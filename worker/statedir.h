@@ -1,0 +1,43 @@
+/* statedir: the worker's directory on disk, and the lock that makes it one worker's own.
+ *
+ *   STATE_DIR/lock                 flock, and the holder's process id
+ *   STATE_DIR/mandelq.db[-wal]     the store
+ *   STATE_DIR/mandelqd.sock        the socket, unless --endpoint says otherwise
+ *   STATE_DIR/work/ID/             tile files; gone once the job has ended
+ *   STATE_DIR/pictures/ID/         picture.png, preview.png, counts.mqc
+ *
+ * Names are made from job ids alone: no client ever names a path here. */
+#ifndef MQ_STATEDIR_H
+#define MQ_STATEDIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/status.h"
+
+struct mq_statedir {
+	char *path;
+	int fd, lock_fd, work_fd, pictures_fd;
+};
+
+/* Makes the directory (0700) if it is missing, refuses a network file system (MQ_EINVAL, with the way
+ * out), takes the lock (MQ_EBUSY names the process that holds it), makes the folders. */
+enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struct mq_error *err);
+void mq_statedir_close(struct mq_statedir *dir);
+
+/* DURABLE: the new folder survives a power loss. A folder of tiles need not: tiles that are missing are
+ * rendered again. */
+enum mq_make { MQ_MAKE_NOT, MQ_MAKE, MQ_MAKE_DURABLE };
+
+/* Opens parent/ID, made if it is missing and `make` says so. The caller closes *fd. */
+enum mq_status mq_statedir_job(int parent_fd, int64_t id, enum mq_make make, int *fd,
+                               struct mq_error *err);
+
+/* Removes parent/ID and the plain files in it; a missing one is fine. */
+enum mq_status mq_statedir_remove(int parent_fd, int64_t id, struct mq_error *err);
+
+/* Calls each(arg, id) for every entry of parent whose name is a job id. */
+enum mq_status mq_statedir_each(int parent_fd, void (*each)(void *arg, int64_t id), void *arg,
+                                struct mq_error *err);
+
+#endif

@@ -1,0 +1,93 @@
+/* tidy: removes what jobs that have ended leave behind: their tiles always, and the picture's folder
+ * of a job that failed or was cancelled. Only after the commit that ended the job: a folder must never
+ * go while the database still counts on it. */
+#include "worker/schedule_private.h"
+
+#include <stdlib.h>
+
+#include "src/log.h"
+
+/* A picture is kept when its job is done. */
+static void remove_folders(struct mq_schedule *s, int64_t job)
+{
+	struct mq_job_row row;
+	struct mq_error err = {""};
+	enum mq_status status = mq_store_job_get(s->c.store, job, &row, &err);
+	bool done = !status && row.state == MQ_JOB_DONE;
+
+	if (!status)
+		mq_job_row_clear(&row);
+	else if (status != MQ_ENOENT)
+		return; /* a damaged row: its files are left for whoever mends it */
+	if ((!done && mq_statedir_remove(s->c.dir->pictures_fd, job, &err)) ||
+	    mq_statedir_remove(s->c.dir->work_fd, job, &err))
+		mq_log(MQ_LOG_WARN, "job %lld: %s; tried again at the next start", (long long)job, err.text);
+}
+
+void mq_tidy_ended(struct mq_schedule *s, int64_t job)
+{
+	struct mq_active *a = mq_schedule_find(s, job);
+
+	if (a) {
+		atomic_store(&a->dropped, true);
+		return;
+	}
+	if (s->orphan_count == s->orphan_room) {
+		size_t room = s->orphan_room ? 2 * s->orphan_room : 16;
+		int64_t *more = realloc(s->orphans, room * sizeof *more);
+
+		if (!more)
+			return; /* the next start finds the folder */
+		s->orphans = more;
+		s->orphan_room = room;
+	}
+	s->orphans[s->orphan_count++] = job;
+}
+
+void mq_tidy_after(struct mq_schedule *s)
+{
+	for (struct mq_active **p = &s->active; *p;) {
+		struct mq_active *a = *p;
+
+		if (!atomic_load(&a->dropped) || a->in_flight || a->assembling) {
+			p = &a->next;
+			continue;
+		}
+		*p = a->next;
+		remove_folders(s, a->id);
+		mq_active_release(a);
+	}
+	for (size_t i = 0; i < s->orphan_count; i++)
+		remove_folders(s, s->orphans[i]);
+	s->orphan_count = 0;
+}
+
+struct start {
+	struct mq_schedule *s;
+	unsigned removed;
+};
+
+static void start_each(void *arg, int64_t id)
+{
+	struct start *start = arg;
+	struct mq_job_row row;
+	enum mq_status status = mq_store_job_get(start->s->c.store, id, &row, NULL);
+	bool live = !status && !mq_job_is_terminal(row.state);
+
+	if (!status)
+		mq_job_row_clear(&row);
+	if (live)
+		return;
+	remove_folders(start->s, id);
+	start->removed++;
+}
+
+enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
+{
+	struct start start = {s, 0};
+	enum mq_status status = mq_statedir_each(s->c.dir->work_fd, start_each, &start, err);
+
+	if (!status && start.removed)
+		mq_log(MQ_LOG_INFO, "removed the leftovers of %u jobs", start.removed);
+	return status;
+}
