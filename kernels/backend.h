@@ -5,7 +5,8 @@
  * submitted again. Several slots may be under way; they finish in the order of their submission.
  * Policy never lives here: a backend reports that memory is out, and the scheduler decides.
  *
- * All functions but cancel() are called from the device's own thread. */
+ * All functions but cancel() are called from the device's own thread. While a tile is worked on the
+ * counter of the thread that submitted it grows (src/alive.h), several times a second. */
 #ifndef MQ_BACKEND_H
 #define MQ_BACKEND_H
 

@@ -22,6 +22,7 @@
 #include "kernels/backend.h"
 #include "kernels/escape.h"
 #include "kernels/escape_cpu.h"
+#include "src/alive.h"
 #include "src/failpoint.h"
 
 #define CHUNK_MIN 4096u /* samples; under this, taking a chunk costs as much as its work */
@@ -42,6 +43,7 @@ struct slot {
 	atomic_bool cancelled;
 	double seconds;
 	uint64_t inside;
+	atomic_ullong *alive; /* of the device's thread, for which the workers work */
 };
 
 struct worker {
@@ -214,6 +216,9 @@ static void run_chunk(struct worker *w, struct slot *s)
 	}
 	s->running++;
 	pthread_mutex_unlock(&cpu->lock);
+	mq_alive_counter = s->alive;
+	mq_alive();
+	(void)mq_failpoint("cpu-chunk");
 	begun = thread_seconds();
 	(void)render_chunk(w, s, chunk, &inside); /* false only after s->cancelled, which wait() sees */
 	begun = thread_seconds() - begun;
@@ -380,7 +385,8 @@ static enum mq_status cpu_submit(struct mq_backend *b, unsigned slot, const stru
 		return mq_fail(err, MQ_EINTERNAL, "tile of %" PRIu64 " bytes does not suit slot %u", bytes, slot);
 	s = &cpu->slots[slot];
 	pthread_mutex_lock(&cpu->lock);
-	*s = (struct slot){ .scene = scene, .memory = s->memory, .row0 = row0, .rows = rows };
+	*s = (struct slot){ .scene = scene, .memory = s->memory, .row0 = row0, .rows = rows,
+		            .alive = mq_alive_counter };
 	s->mirror = scene->shortcuts && !cpu->isa->plain ? guess_mirror(scene) : NO_MIRROR;
 	cut(s, cpu->threads);
 	s->under_way = true;

@@ -17,6 +17,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda_slot.h"
 #include "kernels/escape_cuda.h"
+#include "src/alive.h"
 #include "src/failpoint.h"
 
 /* Batches that are put into the stream before the host looks at control, and the time that each of
@@ -305,6 +306,7 @@ static enum mq_status cuda_wait(struct mq_backend *base, unsigned slot, struct m
 		st = wait_round(s, err);
 		if (st)
 			break;
+		mq_alive();
 		if (atomic_load(&b->cancel))
 			s->given_up = true;
 		else if (s->control->batch == s->batches)

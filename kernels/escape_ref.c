@@ -7,6 +7,7 @@
 
 #include "kernels/escape.h"
 #include "kernels/escape_cpu.h"
+#include "src/alive.h"
 
 /* Iterations between two looks at the cancel flag: some tens of microseconds. */
 #define LOOK 8192u
@@ -27,6 +28,7 @@ count_sample(double re, double im, uint32_t limit, const atomic_bool *cancel, ui
 			if (!(mq_norm2(x, y) < MQ_ESCAPE_R2))
 				goto escaped;
 		}
+		mq_alive();
 		if (atomic_load_explicit(cancel, memory_order_relaxed))
 			return false;
 	}

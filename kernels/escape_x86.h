@@ -21,6 +21,7 @@
 #include "kernels/escape.h"
 #include "kernels/escape_cpu.h"
 #include "kernels/escape_vec.h"
+#include "src/alive.h"
 
 #define GROUP (V_LANES * V_UNROLL)
 #define BLOCK 1024u
@@ -29,7 +30,8 @@
 #define PASS_STEPS 24u    /* between two tests of pass() */
 #define PASS_END 256u     /* the step at which drive() takes over */
 #define PASS_MIN (4 * GROUP) /* or when so few samples are left in the block */
-#define DRIVE_STEPS 60    /* between two tests of drive(): a multiple of most short periods */
+#define DRIVE_STEPS 120    /* between two tests of drive(): a multiple of most short periods */
+#define ALIVE_BLOCKS 2048  /* of DRIVE_STEPS: some milliseconds */
 #define ALL_LANES ((1u << V_LANES) - 1)
 #define FINISH_AT (8 * GROUP)
 
@@ -532,7 +534,8 @@ V_FN bool drive_lanes(struct run *r, bool drain, bool ring)
 		}
 		v_steps(x, y, re, im, on, DRIVE_STEPS, ring);
 		d->turn ^= 1;
-		d->blocks++;
+		if (++d->blocks % ALIVE_BLOCKS == 0)
+			mq_alive();
 		EACH_VECTOR {
 			vm same = vm_and(vd_same(x[u], vd_load(d->seen_x + u * V_LANES)),
 			                 vd_same(y[u], vd_load(d->seen_y + u * V_LANES)));

@@ -32,7 +32,7 @@ static const char *quote(char out[36], const char *text)
 {
 	size_t n = 0;
 
-	for (; text[n] && n < 32; n++)
+	for (; n < 32 && text[n]; n++)
 		out[n] = text[n] >= 0x20 && text[n] < 0x7f ? text[n] : '?';
 	memcpy(out + n, text[n] ? "..." : "", text[n] ? 4 : 1);
 	return out;

@@ -7,6 +7,7 @@
 #ifdef MQ_FAILPOINTS
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,11 +20,12 @@
 #define POINTS_MAX 32
 #define KILL (-1)
 #define HANG (-2)
+#define TRACE (-3)
 
 struct point {
 	const char *name;
 	unsigned long at; /* 0: every passage */
-	int action;       /* KILL, HANG, or what mq_failpoint returns */
+	int action;       /* KILL, HANG, TRACE, or what mq_failpoint returns */
 	atomic_ulong passed;
 };
 
@@ -37,6 +39,7 @@ static const struct {
 } actions[] = {
 	{ "kill", KILL },     { "hang", HANG },     { "eio", EIO },          { "enospc", ENOSPC },
 	{ "edquot", EDQUOT }, { "enomem", ENOMEM }, { "oom", MQ_FAULT_OOM },
+	{ "trace", TRACE },
 };
 
 static bool parse_point(char *entry, struct point *out)
@@ -96,11 +99,15 @@ int mq_failpoint(const char *name)
 	for (unsigned i = 0; i < point_count; i++) {
 		struct point *p = &points[i];
 
-		if (strcmp(p->name, name))
+		if (strcmp(p->name, name) && strcmp(p->name, "*"))
 			continue;
 		unsigned long n = atomic_fetch_add(&p->passed, 1) + 1;
 		if (p->at && p->at != n)
 			continue;
+		if (p->action == TRACE) {
+			dprintf(STDERR_FILENO, "failpoint %s\n", name);
+			continue;
+		}
 		if (p->action == KILL)
 			kill(getpid(), SIGKILL);
 		while (p->action < 0)
@@ -109,6 +116,17 @@ int mq_failpoint(const char *name)
 			result = p->action;
 	}
 	return result;
+}
+
+void mq_failpoint_poison(int64_t job, uint32_t first, uint32_t count)
+{
+	char name[64];
+
+	pthread_once(&once, load);
+	for (uint32_t i = 0; point_count && i < count; i++) {
+		snprintf(name, sizeof name, "poison-%" PRId64 "-%" PRIu32, job, first + i);
+		(void)mq_failpoint(name);
+	}
 }
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef MQ_LOG_H
 #define MQ_LOG_H
 
-enum mq_log_level { MQ_LOG_ERROR, MQ_LOG_WARN, MQ_LOG_INFO, MQ_LOG_DEBUG };
+enum mq_log_level { MQ_LOG_NONE = -1, MQ_LOG_ERROR, MQ_LOG_WARN, MQ_LOG_INFO, MQ_LOG_DEBUG };
 
 /* Lines above this level are dropped (default MQ_LOG_INFO). Call before threads start. */
 void mq_log_set_level(enum mq_log_level level);

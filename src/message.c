@@ -185,7 +185,7 @@ static json_t *error_string(const char *error)
 		return string;
 	char ascii[sizeof(((struct mq_reply *)0)->error)];
 	size_t n = 0;
-	for (; error[n] && n < sizeof(ascii) - 1; n++)
+	for (; n < sizeof(ascii) - 1 && error[n]; n++)
 		ascii[n] = (unsigned char)error[n] < 0x80 ? error[n] : '?';
 	ascii[n] = '\0';
 	return json_string(ascii);

@@ -26,7 +26,7 @@ static struct quoted quote(const char *text)
 	struct quoted q;
 	size_t i;
 
-	for (i = 0; text[i] && i < sizeof(q.text) - 4; i++)
+	for (i = 0; i < sizeof(q.text) - 4 && text[i]; i++)
 		q.text[i] = (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i];
 	if (text[i]) {
 		while (i > 0 && ((unsigned char)text[i] & 0xc0) == 0x80)

@@ -1,15 +1,33 @@
 /* active: see active.h. */
+#include "config.h"
+
 #include "worker/active.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "kernels/escape.h"
+#include "src/failpoint.h"
 #include "src/image/palette.h"
 
 void mq_active_layout(const struct mq_job *job, struct mq_layout *out)
 {
 	mq_layout_init(out, job->width, job->height, mq_job_channels(job), job->keep_counts);
+}
+
+enum mq_status mq_active_agrees(const struct mq_job *job, const struct mq_job_row *row,
+                                struct mq_layout *out, struct mq_error *err)
+{
+	mq_active_layout(job, out);
+	if (job->width != row->width || job->height != row->height)
+		return mq_fail(err, MQ_ECORRUPT,
+		               "the stored settings of job %lld are of %u x %u pixels, its row is of %u x %u",
+		               (long long)row->id, job->width, job->height, row->width, row->height);
+	if (out->strips != row->strips_total)
+		return mq_fail(err, MQ_ECORRUPT,
+		               "the stored settings of job %lld make %u strips, its row has %llu",
+		               (long long)row->id, out->strips, (unsigned long long)row->strips_total);
+	return MQ_OK;
 }
 
 static enum mq_status active_parse(struct mq_active *a, const char *spec, struct mq_error *err)
@@ -47,7 +65,7 @@ static bool is_mirrored(const struct mq_active *a)
 enum mq_status mq_active_open(struct mq_statedir *dir, int64_t id, const char *spec, bool shortcuts,
                               bool work, struct mq_active **out, struct mq_error *err)
 {
-	struct mq_active *a = calloc(1, sizeof *a);
+	struct mq_active *a = mq_failpoint("active-alloc") ? NULL : calloc(1, sizeof *a);
 	enum mq_status s;
 
 	if (!a)
@@ -77,8 +95,11 @@ enum mq_status mq_active_open(struct mq_statedir *dir, int64_t id, const char *s
 		s = mq_fail(err, MQ_ENOMEM_HOST, "no memory for the text of job %lld", (long long)id);
 		goto out;
 	}
+	/* Of few tiles little is lost with the folder; of many it is worth a sync. */
 	if (work)
-		s = mq_statedir_job(dir->work_fd, id, MQ_MAKE, &a->work_fd, err);
+		s = mq_statedir_job(dir->work_fd, id,
+		                    a->layout.tiles > MQ_TILES_MIN ? MQ_MAKE_DURABLE : MQ_MAKE, &a->work_fd,
+		                    err);
 out:
 	if (s)
 		mq_active_release(a);

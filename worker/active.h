@@ -9,6 +9,7 @@
 
 #include "src/job.h"
 #include "src/scene.h"
+#include "src/store/store.h"
 #include "src/tile.h"
 #include "worker/statedir.h"
 
@@ -31,9 +32,15 @@ struct mq_active {
 	unsigned in_flight;
 	bool assembling;         /* with the assembler */
 	unsigned assembly_tries;
+	int64_t assembly_after_ms; /* not before: memory was out */
 	unsigned failures;       /* of tiles, that nothing explains */
 	struct mq_active *next;
 };
+
+/* Do a job's settings and the columns of its row speak of the same picture? MQ_ECORRUPT says where not:
+ * its tiles would lie elsewhere than its rows say. *out is the layout. */
+enum mq_status mq_active_agrees(const struct mq_job *job, const struct mq_job_row *row,
+                                struct mq_layout *out, struct mq_error *err);
 
 /* Parses the stored spec (MQ_ECORRUPT when that fails: the row is damaged), makes palette and scene;
  * with `work` it also makes and opens the job's folder of tiles. The caller holds one reference. */

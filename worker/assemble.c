@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/alive.h"
 #include "src/failpoint.h"
 #include "src/image/png.h"
 #include "src/image/tilefile.h"
 #include "worker/finish.h"
+#include "worker/watchdog.h"
 
 #define PICTURE "picture.png"
 #define PICTURE_TMP ".picture.png.tmp"
@@ -57,6 +59,7 @@ static enum mq_status open_tile(const struct mq_assembly *a, size_t i, struct mq
 	const struct mq_done_tile *t = &a->tiles[i];
 	char name[64];
 
+	mq_alive();
 	mq_tilefile_name(name, t->span, t->attempt);
 	return mq_tilefile_open(a->job->work_fd, name, a->job->id, t->span, a->job->layout.channels,
 	                        t->file.bytes, t->file.sha256, out, err);
@@ -140,9 +143,10 @@ static enum mq_status sync_as(int fd, const char *failpoint, const char *what, s
 	int e = mq_failpoint(failpoint);
 
 	(void)failpoint;
-	if (e || fsync(fd))
-		return mq_fail_errno(err, e ? e : errno, "syncing %s", what);
-	return MQ_OK;
+	if (!e && !fsync(fd))
+		return MQ_OK;
+	(void)mq_fail_errno(err, e ? e : errno, "syncing %s", what);
+	return MQ_EIO; /* never to be retried, whatever the errno */
 }
 
 static enum mq_status publish(struct making *m)
@@ -163,13 +167,17 @@ static enum mq_status assemble(struct mq_assembler *as, struct mq_assembly *a)
 	uint64_t bytes = 0, preview = 0;
 	uint8_t sha256[32];
 	enum mq_status s;
+	int e;
 
 	s = mq_statedir_job(as->dir->pictures_fd, a->job->id, MQ_MAKE_DURABLE, &m.dirfd, &a->error);
 	if (s)
 		return s;
-	m.fd = openat(m.dirfd, PICTURE_TMP, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	e = mq_failpoint("picture-create");
+	if (!e)
+		m.fd = openat(m.dirfd, PICTURE_TMP, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		              0600);
 	if (m.fd < 0)
-		s = mq_fail_errno(&a->error, errno, "making the picture's file");
+		s = mq_fail_errno(&a->error, e ? e : errno, "making the picture's file");
 	if (!s)
 		s = join_tiles(as, &m, &header, &bytes, sha256);
 	if (!s)
@@ -199,7 +207,10 @@ static void *assembler_main(void *arg)
 {
 	struct mq_assembler *as = arg;
 	struct mq_assembly *a;
+	struct mq_watch watch;
 
+	mq_watch_add(&watch, MQ_WATCH_PART, "an assembly thread");
+	mq_watch_mine(&watch);
 	pthread_mutex_lock(&as->lock);
 	for (;;) {
 		while (!as->first && !as->stop)
@@ -211,11 +222,14 @@ static void *assembler_main(void *arg)
 		if (!as->first)
 			as->last = &as->first;
 		pthread_mutex_unlock(&as->lock);
+		mq_watch_begin(&watch);
 		a->status = assemble(as, a);
+		mq_watch_end(&watch);
 		mq_events_post(as->events, &a->event);
 		pthread_mutex_lock(&as->lock);
 	}
 	pthread_mutex_unlock(&as->lock);
+	mq_watch_remove(&watch);
 	return NULL;
 }
 

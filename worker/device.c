@@ -1,12 +1,16 @@
 /* device: see device.h. */
+#include "config.h"
+
 #include "worker/device.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/failpoint.h"
 #include "src/log.h"
 #include "worker/encode.h"
+#include "worker/watchdog.h"
 
 #define SLOTS_MAX 16
 
@@ -15,6 +19,8 @@ struct mq_device {
 	struct mq_pool *pool;
 	struct mq_events *events;
 	pthread_t thread;
+	struct mq_watch watch;
+	struct mq_device_info info; /* its name, for the watchdog's log */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* under the lock */
@@ -36,6 +42,21 @@ static void task_over(struct mq_device *d, struct mq_task *t, enum mq_status sta
 {
 	t->status = status;
 	mq_events_post(d->events, &t->event);
+}
+
+static enum mq_status submit(struct mq_device *d, struct mq_task *t)
+{
+	int e = mq_failpoint("device-submit");
+
+	for (unsigned k = 0; k < t->tiles; k++)
+		mq_failpoint_poison(t->job->id, t->tile[k].span.first, t->tile[k].span.count);
+	if (e == MQ_FAULT_OOM)
+		return mq_fail(&t->error, MQ_ENOMEM_DEVICE, "out of memory on the device");
+	if (e)
+		return mq_fail_errno(&t->error, e, "giving a tile to the device");
+	return d->backend->ops->submit(d->backend, t->slot, &t->job->scene,
+	                               mq_strip_row0(&t->job->layout, t->tile[0].span.first),
+	                               mq_span_rows(&t->job->layout, t->tile[0].span), &t->error);
 }
 
 static void reserve_now(struct mq_device *d)
@@ -72,7 +93,6 @@ static void submit_waiting(struct mq_device *d)
 
 	while (d->first && (d->cancelled || (slot = free_slot(d)) >= 0)) {
 		struct mq_task *t = d->first;
-		struct mq_span span = t->tile[0].span;
 		bool drop = d->cancelled || atomic_load(&t->job->dropped);
 		enum mq_status s = MQ_ECANCELLED;
 
@@ -84,9 +104,7 @@ static void submit_waiting(struct mq_device *d)
 			t->slot = (unsigned)slot;
 			d->slot_busy[slot] = true;
 			pthread_mutex_unlock(&d->lock);
-			s = d->backend->ops->submit(d->backend, t->slot, &t->job->scene,
-			                            mq_strip_row0(&t->job->layout, span.first),
-			                            mq_span_rows(&t->job->layout, span), &t->error);
+			s = submit(d, t);
 			pthread_mutex_lock(&d->lock);
 			if (s)
 				d->slot_busy[slot] = false;
@@ -127,8 +145,10 @@ static void *device_main(void *arg)
 {
 	struct mq_device *d = arg;
 
+	mq_watch_mine(&d->watch);
 	pthread_mutex_lock(&d->lock);
 	for (;;) {
+		mq_watch_begin(&d->watch);
 		submit_waiting(d);
 		if (d->under_way)
 			finish_oldest(d);
@@ -136,9 +156,12 @@ static void *device_main(void *arg)
 			reserve_now(d);
 		else if (d->stop)
 			break;
-		else if (!d->first || free_slot(d) < 0)
+		else if (!d->first || free_slot(d) < 0) {
+			mq_watch_end(&d->watch);
 			pthread_cond_wait(&d->changed, &d->lock);
+		}
 	}
+	mq_watch_end(&d->watch);
 	pthread_mutex_unlock(&d->lock);
 	return NULL;
 }
@@ -160,8 +183,11 @@ enum mq_status mq_device_open(struct mq_backend *backend, struct mq_pool *pool,
 	d->reserved_event = (struct mq_event){MQ_EVENT_RESERVED, d, NULL};
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->changed, NULL);
+	backend->ops->info(backend, &d->info);
+	mq_watch_add(&d->watch, MQ_WATCH_PART, d->info.name);
 	e = pthread_create(&d->thread, NULL, device_main, d);
 	if (e) {
+		mq_watch_remove(&d->watch);
 		pthread_cond_destroy(&d->changed);
 		pthread_mutex_destroy(&d->lock);
 		free(d);
@@ -182,6 +208,7 @@ void mq_device_close(struct mq_device *d)
 	pthread_mutex_unlock(&d->lock);
 	pthread_join(d->thread, NULL);
 	d->backend->ops->close(d->backend);
+	mq_watch_remove(&d->watch);
 	pthread_cond_destroy(&d->changed);
 	pthread_mutex_destroy(&d->lock);
 	free(d);

@@ -1,10 +1,13 @@
 /* encode: see encode.h. */
+#include "config.h"
+
 #include "worker/encode.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/failpoint.h"
 #include "src/image/strip.h"
 #include "src/image/tilefile.h"
 
@@ -50,7 +53,7 @@ static void encoding_fail(struct mq_encoding *e, enum mq_status status, const st
 static enum mq_status keep(const uint8_t *from, size_t bytes, const uint8_t **out,
                            struct mq_error *err)
 {
-	uint8_t *copy = malloc(bytes ? bytes : 1);
+	uint8_t *copy = mq_failpoint("encode-keep") ? NULL : malloc(bytes ? bytes : 1);
 
 	if (!copy)
 		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for an encoded strip",
@@ -99,7 +102,7 @@ static enum mq_status encode_picture(const struct strip *p, struct mq_strip_data
 	const struct mq_layout *l = &t->job->layout;
 	size_t row_bytes = (size_t)l->width * l->channels;
 	size_t room = mq_strip_bound(p->rows * (row_bytes + 1));
-	struct mq_strip_result result;
+	struct mq_strip_result result = {0};
 	const uint8_t *pixels;
 	uint8_t *buffer;
 	enum mq_status s;
@@ -213,7 +216,8 @@ static void strip_run(struct mq_work *work, struct mq_pool_worker *w)
 enum mq_status mq_encode_task(struct mq_task *t, struct mq_pool *pool, struct mq_events *events)
 {
 	uint32_t n = t->tile[0].span.count, all = n * t->tiles;
-	struct mq_encoding *e = calloc(1, sizeof *e + all * sizeof e->work[0]);
+	struct mq_encoding *e =
+		mq_failpoint("encode-alloc") ? NULL : calloc(1, sizeof *e + all * sizeof e->work[0]);
 	bool short_of_memory = !e;
 
 	if (e) {

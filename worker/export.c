@@ -1,4 +1,6 @@
 /* export: see export.h. */
+#include "config.h"
+
 #include "worker/export.h"
 
 #include <errno.h>
@@ -11,10 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/alive.h"
+#include "src/failpoint.h"
 #include "src/image/npy.h"
 #include "src/image/png.h"
 #include "src/image/strip.h"
 #include "src/image/tilefile.h"
+#include "worker/watchdog.h"
 
 struct mq_export {
 	struct mq_export *next;    /* in the list of all */
@@ -35,6 +40,7 @@ struct mq_export {
 	int source_dir;
 	_Atomic uint32_t rows_done;
 	atomic_bool unwanted;
+	bool left;                 /* under the lock: the preparing thread frees it */
 };
 
 struct mq_exports {
@@ -43,6 +49,7 @@ struct mq_exports {
 	unsigned count;
 	uint64_t next_handle;
 	pthread_t thread;
+	struct mq_watch watch;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct mq_export *first, **last; /* to prepare, under the lock */
@@ -88,6 +95,7 @@ static enum mq_status rows_get(void *arg, uint32_t y, uint8_t *out, struct mq_er
 	}
 	memcpy(out, r->strip + (row - index * l->strip_rows) * row_bytes + x->region.x * r->pixel_bytes,
 	       x->region.width * r->pixel_bytes);
+	mq_alive();
 	atomic_store_explicit(&x->rows_done, y + 1, memory_order_relaxed);
 	return MQ_OK;
 }
@@ -95,7 +103,10 @@ static enum mq_status rows_get(void *arg, uint32_t y, uint8_t *out, struct mq_er
 static enum mq_status write_all(int fd, const void *bytes, size_t len, struct mq_error *err)
 {
 	const char *p = bytes;
+	int e = mq_failpoint("export-write");
 
+	if (e)
+		return mq_fail_errno(err, e, "writing a download's temporary file");
 	while (len) {
 		ssize_t n = write(fd, p, len);
 
@@ -144,6 +155,11 @@ static enum mq_status seal(struct mq_export *x, struct mq_error *err)
 		goto out;
 	}
 	while ((n = pread(x->fd, buffer, 1 << 18, (off_t)at)) > 0) {
+		mq_alive();
+		if (atomic_load_explicit(&x->unwanted, memory_order_relaxed)) {
+			s = mq_fail(err, MQ_ECANCELLED, "the download was given up");
+			goto out;
+		}
 		EVP_DigestUpdate(md, buffer, (size_t)n);
 		at += (uint64_t)n;
 	}
@@ -218,6 +234,7 @@ static void *exports_main(void *arg)
 	struct mq_exports *xs = arg;
 	struct mq_export *x;
 
+	mq_watch_mine(&xs->watch);
 	pthread_mutex_lock(&xs->lock);
 	for (;;) {
 		while (!xs->first && !xs->stop)
@@ -230,11 +247,14 @@ static void *exports_main(void *arg)
 			xs->last = &xs->first;
 		xs->preparing = x;
 		pthread_mutex_unlock(&xs->lock);
+		mq_watch_begin(&xs->watch);
 		x->status = prepare(x, &x->error);
+		mq_watch_end(&xs->watch);
 		atomic_store(&x->done, true);
 		pthread_mutex_lock(&xs->lock);
 		xs->preparing = NULL;
-		pthread_cond_broadcast(&xs->changed);
+		if (x->left)
+			export_free(x);
 	}
 	pthread_mutex_unlock(&xs->lock);
 	return NULL;
@@ -253,8 +273,10 @@ enum mq_status mq_exports_open(struct mq_statedir *dir, struct mq_exports **out,
 	xs->next_handle = (uint64_t)getpid() << 20;
 	pthread_mutex_init(&xs->lock, NULL);
 	pthread_cond_init(&xs->changed, NULL);
+	mq_watch_add(&xs->watch, MQ_WATCH_PART, "the download thread");
 	e = pthread_create(&xs->thread, NULL, exports_main, xs);
 	if (e) {
+		mq_watch_remove(&xs->watch);
 		pthread_cond_destroy(&xs->changed);
 		pthread_mutex_destroy(&xs->lock);
 		free(xs);
@@ -264,8 +286,9 @@ enum mq_status mq_exports_open(struct mq_statedir *dir, struct mq_exports **out,
 	return MQ_OK;
 }
 
-/* Takes x out of the queue, or waits until the thread has let go of it. */
-static void withdraw(struct mq_exports *xs, struct mq_export *x)
+/* Takes x out of the queue. True: the thread has it in hands, and frees it as soon as it can; the main
+ * loop does not wait for a disk. */
+static bool withdraw(struct mq_exports *xs, struct mq_export *x)
 {
 	atomic_store(&x->unwanted, true);
 	pthread_mutex_lock(&xs->lock);
@@ -276,9 +299,11 @@ static void withdraw(struct mq_exports *xs, struct mq_export *x)
 				xs->last = p;
 			break;
 		}
-	while (xs->preparing == x)
-		pthread_cond_wait(&xs->changed, &xs->lock);
+	x->left = xs->preparing == x;
+	bool left = x->left;
+
 	pthread_mutex_unlock(&xs->lock);
+	return left;
 }
 
 static void export_remove(struct mq_exports *xs, struct mq_export **at)
@@ -287,9 +312,8 @@ static void export_remove(struct mq_exports *xs, struct mq_export **at)
 
 	*at = x->next;
 	xs->count--;
-	if (x->job)
-		withdraw(xs, x);
-	export_free(x);
+	if (!x->job || !withdraw(xs, x))
+		export_free(x);
 }
 
 void mq_exports_close(struct mq_exports *xs)
@@ -303,6 +327,7 @@ void mq_exports_close(struct mq_exports *xs)
 	while (xs->all)
 		export_remove(xs, &xs->all);
 	pthread_join(xs->thread, NULL);
+	mq_watch_remove(&xs->watch);
 	pthread_cond_destroy(&xs->changed);
 	pthread_mutex_destroy(&xs->lock);
 	free(xs);
@@ -319,7 +344,8 @@ static struct mq_export **find(struct mq_exports *xs, uint64_t handle)
 
 static void export_state(const struct mq_export *x, struct mq_export_state *out)
 {
-	*out = (struct mq_export_state){.handle = x->handle, .ready = atomic_load(&x->done)};
+	/* One that failed already is not ready: the next poll says why. */
+	*out = (struct mq_export_state){.handle = x->handle, .ready = atomic_load(&x->done) && !x->status};
 	if (out->ready) {
 		out->progress = 1;
 		out->bytes = x->bytes;
@@ -356,9 +382,12 @@ static enum mq_status begin_part(struct mq_exports *xs, struct mq_export *x,
 	x->what = q->what;
 	x->region = q->region ? *q->region
 	                      : (struct mq_region){0, 0, x->job->job->width, x->job->job->height};
-	x->fd = openat(xs->dir->work_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	int e = mq_failpoint("export-create");
+
+	if (!e)
+		x->fd = openat(xs->dir->work_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 	if (x->fd < 0)
-		return mq_fail_errno(err, errno, "making a download's temporary file");
+		return mq_fail_errno(err, e ? e : errno, "making a download's temporary file");
 	pthread_mutex_lock(&xs->lock);
 	*xs->last = x;
 	xs->last = &x->queued;
@@ -376,7 +405,7 @@ enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_req
 
 	if (xs->count >= MQ_EXPORT_MAX)
 		return mq_fail(err, MQ_EBUSY, "%u downloads are open: try again when one has ended", xs->count);
-	x = calloc(1, sizeof *x);
+	x = mq_failpoint("export-alloc") ? NULL : calloc(1, sizeof *x);
 	if (!x)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a download");
 	x->fd = x->source_dir = -1;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/alive.h"
 #include "src/failpoint.h"
 #include "src/image/preview.h"
 #include "src/image/strip.h"
@@ -29,6 +30,7 @@ struct verify {
 	struct mq_png_reader *reader;
 	struct mq_preview *preview;
 	uint32_t *adler;
+	atomic_ullong *alive; /* of the thread that waits */
 	atomic_uint next;
 	pthread_mutex_t lock;
 	pthread_cond_t over;
@@ -48,6 +50,7 @@ static enum mq_status verify_strip(struct verify *v, uint32_t i, struct mq_pool_
 	uint8_t *pixels;
 	enum mq_status s;
 
+	mq_alive_for(v->alive);
 	if (atomic_load_explicit(v->giving_up, memory_order_relaxed) || atomic_load(&v->job->dropped))
 		return mq_fail(err, MQ_ECANCELLED, "verification was given up");
 	s = mq_pool_encoder(w, rows * (row_bytes + 1), &encoder, err);
@@ -121,21 +124,25 @@ static enum mq_status verify_strips(struct verify *v, struct mq_error *err)
 static enum mq_status write_preview(struct verify *v, int dirfd, uint32_t ppm, uint64_t *bytes,
                                     struct mq_error *err)
 {
-	int fd = openat(dirfd, PREVIEW_TMP, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int e = mq_failpoint("preview-create"), fd = -1;
 	enum mq_status s;
-	int e;
 
+	if (!e)
+		fd = openat(dirfd, PREVIEW_TMP, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return mq_fail_errno(err, errno, "making the preview");
+		return mq_fail_errno(err, e ? e : errno, "making the preview");
 	s = mq_preview_write(v->preview, fd, ppm, bytes, err);
 	e = mq_failpoint("preview-fsync");
-	if (!s && (e || fsync(fd)))
-		s = mq_fail_errno(err, e ? e : errno, "syncing the preview");
+	if (!s && (e || fsync(fd))) {
+		(void)mq_fail_errno(err, e ? e : errno, "syncing the preview");
+		s = MQ_EIO; /* never to be retried, whatever the errno */
+	}
 	if (close(fd) && !s)
 		s = mq_fail_errno(err, errno, "closing the preview");
 	/* The folder is synced with the picture's rename, which follows. */
-	if (!s && renameat(dirfd, PREVIEW_TMP, dirfd, PREVIEW))
-		s = mq_fail_errno(err, errno, "renaming the preview");
+	e = mq_failpoint("preview-rename");
+	if (!s && (e || renameat(dirfd, PREVIEW_TMP, dirfd, PREVIEW)))
+		s = mq_fail_errno(err, e ? e : errno, "renaming the preview");
 	if (s)
 		(void)unlinkat(dirfd, PREVIEW_TMP, 0);
 	return s;
@@ -158,7 +165,7 @@ enum mq_status mq_finish_verify(int fd, int dirfd, const char *name,
                                 struct mq_pool *pool, const atomic_bool *giving_up,
                                 uint64_t *preview_bytes, struct mq_error *err)
 {
-	struct verify *v = calloc(1, sizeof *v);
+	struct verify *v = mq_failpoint("verify-alloc") ? NULL : calloc(1, sizeof *v);
 	bool is_small = header->width <= MQ_PREVIEW_SIDE && header->height <= MQ_PREVIEW_SIDE;
 	enum mq_status s = MQ_OK;
 
@@ -172,6 +179,7 @@ enum mq_status mq_finish_verify(int fd, int dirfd, const char *name,
 	v->job = job;
 	v->pool = pool;
 	v->giving_up = giving_up;
+	v->alive = mq_alive_counter;
 	pthread_mutex_init(&v->lock, NULL);
 	pthread_cond_init(&v->over, NULL);
 	s = mq_png_open(fd, header, &job->layout, &v->reader, err);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 #ifdef HAVE_SYSTEMD
@@ -24,21 +25,28 @@
 #include "src/message.h"
 #include "src/option.h"
 #include "src/place.h"
+#include "worker/check.h"
 #include "worker/devices.h"
+#include "worker/guard.h"
 #include "worker/limits.h"
+#include "worker/publish.h"
 #include "worker/schedule.h"
 #include "worker/service.h"
+#include "worker/watchdog.h"
 
 #define STOP_MS 8000
 #define DEVICE_MEMORY (256ull << 20)
 #define DEVICE_MEMORY_MIN (1ull << 20)
 #define IDLE_RELEASE_MS 60000
+#define STUCK_MS 300000
+#define CLIENT_MEMORY (512ull << 20)
+#define CLIENT_MEMORY_MIN (64ull << 20)
 #define SYSTEM_CONFIG "/etc/mandelq/mandelqd.conf"
 
 struct settings {
 	char *state_dir, *endpoint;
 	unsigned threads;
-	uint64_t device_memory, idle_release_ms;
+	uint64_t device_memory, client_memory, idle_release_ms, stuck_ms;
 };
 
 struct daemon {
@@ -53,9 +61,14 @@ struct daemon {
 	struct mq_exports *exports;
 	struct mq_schedule *schedule;
 	struct mq_service *service;
+	struct mq_publish *publish;
+	struct mq_guard guard;
 	struct mq_verbs verbs;
 	sigset_t signals;
 	int signal_fd;
+	struct mq_watch watch, work; /* the main loop; what is in flight */
+	uint64_t watchdog_ends;
+	int64_t notify_ms, notified_ms; /* the service manager's watchdog: every so often; the last time */
 };
 
 static void notify(const char *state)
@@ -78,7 +91,9 @@ static enum mq_status init_settings(struct daemon *d, struct mq_error *err)
 
 	set->threads = mq_limits_threads();
 	set->device_memory = DEVICE_MEMORY;
+	set->client_memory = CLIENT_MEMORY;
 	set->idle_release_ms = IDLE_RELEASE_MS;
+	set->stuck_ms = STUCK_MS;
 	if (o->count[MQ_OPT_THREADS]) {
 		s = mq_option_u64(o->value[MQ_OPT_THREADS], MQ_OPT_THREADS, 1, 1024, &n, err);
 		set->threads = (unsigned)n;
@@ -89,9 +104,19 @@ static enum mq_status init_settings(struct daemon *d, struct mq_error *err)
 			s = mq_fail(err, MQ_EINVAL, "--device-memory: at least 1M");
 		set->device_memory = n;
 	}
+	if (!s && o->count[MQ_OPT_CLIENT_MEMORY]) {
+		s = mq_option_bytes(o->value[MQ_OPT_CLIENT_MEMORY], MQ_OPT_CLIENT_MEMORY, &n, err);
+		if (!s && n < CLIENT_MEMORY_MIN)
+			s = mq_fail(err, MQ_EINVAL, "--client-memory: at least 64M");
+		set->client_memory = n;
+	}
 	if (!s && o->count[MQ_OPT_IDLE_RELEASE]) {
 		s = mq_option_seconds(o->value[MQ_OPT_IDLE_RELEASE], MQ_OPT_IDLE_RELEASE, &n, err);
 		set->idle_release_ms = n;
+	}
+	if (!s && o->count[MQ_OPT_STUCK_TIMEOUT]) {
+		s = mq_option_seconds(o->value[MQ_OPT_STUCK_TIMEOUT], MQ_OPT_STUCK_TIMEOUT, &n, err);
+		set->stuck_ms = n;
 	}
 	if (!s)
 		s = mq_place_state_dir(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL,
@@ -140,6 +165,40 @@ static enum mq_status init_statedir(struct daemon *d, struct mq_error *err)
 static void fini_statedir(struct daemon *d)
 {
 	mq_statedir_close(&d->dir);
+}
+
+static int64_t clock_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* this clock is always there */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static enum mq_status init_watchdog(struct daemon *d, struct mq_error *err)
+{
+	enum mq_status s = mq_watchdog_open((int64_t)d->set.stuck_ms, d->dir.fd, MQ_STATEDIR_STUCK,
+	                                    &d->watchdog_ends, err);
+
+	if (s)
+		return s;
+	mq_watch_add(&d->watch, MQ_WATCH_MAIN, "the main loop");
+	mq_watch_add(&d->work, MQ_WATCH_WHOLE, "what is in flight");
+	mq_watch_mine(&d->watch);
+#ifdef HAVE_SYSTEMD
+	uint64_t usec;
+
+	if (sd_watchdog_enabled(0, &usec) > 0)
+		d->notify_ms = usec > 2000 ? (int64_t)(usec / 2000) : 1;
+#endif
+	return MQ_OK;
+}
+
+static void fini_watchdog(struct daemon *d)
+{
+	mq_watch_remove(&d->work);
+	mq_watch_remove(&d->watch);
+	mq_watchdog_close();
 }
 
 static enum mq_status init_store(struct daemon *d, struct mq_error *err)
@@ -251,14 +310,37 @@ static void fini_service(struct daemon *d)
 	mq_service_close(d->service);
 }
 
+static enum mq_status init_publish(struct daemon *d, struct mq_error *err)
+{
+	const struct mq_publish_config c = {d->store, d->schedule, &d->dir};
+
+	return mq_publish_open(&c, d->set.endpoint, &d->publish, err);
+}
+
+static void fini_publish(struct daemon *d)
+{
+	mq_publish_close(d->publish);
+}
+
+static enum mq_status init_guard(struct daemon *d, struct mq_error *err)
+{
+	return mq_guard_open(&d->guard, d->set.client_memory, d->set.threads, err);
+}
+
+static void fini_guard(struct daemon *d)
+{
+	mq_guard_close(&d->guard);
+}
+
 static const struct part {
 	enum mq_status (*init)(struct daemon *d, struct mq_error *err);
 	void (*fini)(struct daemon *d);
 } parts[] = {
 	{init_settings, fini_settings}, {init_signals, fini_signals},   {init_statedir, fini_statedir},
-	{init_store, fini_store},       {init_devices, fini_devices},   {init_events, fini_events},
-	{init_pool, fini_pool},         {init_exports, fini_exports},   {init_schedule, fini_schedule},
-	{init_recovery, fini_nothing},  {init_service, fini_service},
+	{init_watchdog, fini_watchdog}, {init_store, fini_store},       {init_devices, fini_devices},
+	{init_events, fini_events},     {init_pool, fini_pool},         {init_exports, fini_exports},
+	{init_schedule, fini_schedule}, {init_recovery, fini_nothing},  {init_service, fini_service},
+	{init_publish, fini_publish},   {init_guard, fini_guard},
 };
 #define PARTS (sizeof parts / sizeof parts[0])
 
@@ -278,46 +360,109 @@ static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct m
 	*more = false;
 	if (!stopping)
 		mq_service_receive(d->service, &d->verbs, now, more);
+	mq_publish_receive(d->publish);
 	s = mq_schedule_turn(d->schedule, now, err);
 	if (!s)
 		s = mq_store_commit(d->store, NULL, err);
 	if (s)
 		return s;
 	mq_service_send(d->service);
-	mq_schedule_after(d->schedule);
-	return MQ_OK;
+	mq_publish_send(d->publish, now);
+	return mq_schedule_after(d->schedule, err);
 }
 
-static long poll_ms(struct daemon *d, int64_t stop_at, bool more)
+/* What peers hold is looked at between turns, when no answer waits. */
+static enum mq_status check_peers(struct daemon *d, unsigned *peers, struct mq_error *err)
+{
+	struct mq_listener *service = mq_service_listener(d->service);
+	struct mq_listener *events = mq_publish_listener(d->publish);
+	uint64_t held = mq_schedule_held(d->schedule);
+	enum mq_status s;
+
+	*peers = mq_listener_peers(service) + (events ? mq_listener_peers(events) : 0);
+	if (!mq_guard_exceeded(&d->guard, *peers, held, mq_time_now_ms()))
+		return MQ_OK;
+	mq_service_stop(d->service);
+	if (events)
+		mq_listener_stop(events);
+	mq_guard_settle(&d->guard, held);
+	*peers = 0;
+	s = mq_listener_start(service, err);
+	return s || !events ? s : mq_listener_start(events, err);
+}
+
+static void sooner(int64_t *due, int64_t other)
+{
+	if (other >= 0 && (*due < 0 || other < *due))
+		*due = other;
+}
+
+static long poll_ms(struct daemon *d, int64_t stop_at, bool more, unsigned peers)
 {
 	int64_t now = mq_time_now_ms(), due = mq_schedule_due(d->schedule, now);
-	int64_t expire = mq_exports_expire(d->exports, now);
 
 	if (more)
 		return 0;
-	if (expire >= 0 && (due < 0 || expire < due))
-		due = expire;
+	sooner(&due, mq_exports_expire(d->exports, now));
+	sooner(&due, mq_publish_due(d->publish, now));
+	sooner(&due, mq_guard_due(&d->guard, peers));
 	if (stop_at)
 		due = stop_at > now ? stop_at - now : 0;
+	if (d->notify_ms) {
+		int64_t left = d->notified_ms + d->notify_ms - clock_ms();
+
+		if (due < 0 || left < due)
+			due = left > 0 ? left : 0;
+	}
 	return due > 3600000 ? 3600000 : (long)due;
+}
+
+/* Tells the service manager that all is well, having looked: the store answers, no thread is stuck. */
+static enum mq_status notify_alive(struct daemon *d, struct mq_error *err)
+{
+	int64_t id, now = clock_ms();
+	size_t count;
+	enum mq_status s;
+
+	if (!d->notify_ms || now < d->notified_ms + d->notify_ms)
+		return MQ_OK;
+	s = mq_store_jobs_in(d->store, MQ_JOB_RUNNING, &id, 1, &count, err);
+	if (s)
+		return s;
+	mq_watchdog_check();
+	notify("WATCHDOG=1");
+	d->notified_ms = now;
+	return MQ_OK;
 }
 
 /* Until a signal asks to stop and what was in flight has been handed back. */
 static enum mq_status loop(struct daemon *d, struct mq_error *err)
 {
 	int64_t stop_at = 0;
+	struct mq_listener *service = mq_service_listener(d->service);
+	struct mq_listener *events = mq_publish_listener(d->publish);
 	bool more = true;
+	unsigned peers;
 	enum mq_status s;
 
 	for (;;) {
+		s = check_peers(d, &peers, err);
+		if (s)
+			return s;
 		zmq_pollitem_t items[] = {
-			{mq_service_socket(d->service), 0, ZMQ_POLLIN, 0},
 			{NULL, mq_events_fd(d->events), ZMQ_POLLIN, 0},
 			{NULL, d->signal_fd, ZMQ_POLLIN, 0},
+			{service->socket, 0, ZMQ_POLLIN, 0},
+			{mq_listener_monitor(service), 0, ZMQ_POLLIN, 0},
+			{events ? events->socket : NULL, 0, ZMQ_POLLIN, 0},
+			{events ? mq_listener_monitor(events) : NULL, 0, ZMQ_POLLIN, 0},
 		};
 
-		if (zmq_poll(items, 3, poll_ms(d, stop_at, more)) < 0 && errno != EINTR)
+		mq_watch_end(&d->watch);
+		if (zmq_poll(items, events ? 6 : 4, poll_ms(d, stop_at, more, peers)) < 0 && errno != EINTR)
 			return mq_fail(err, MQ_EINTERNAL, "waiting for work: %s", zmq_strerror(errno));
+		/* Still busy when this returns: bringing the parts down is watched too. */
+		mq_watch_begin(&d->watch);
 		if (stop_asked(d) && !stop_at) {
 			mq_log(MQ_LOG_INFO, "stopping: handing back what is in flight");
 			notify("STOPPING=1");
@@ -325,8 +470,14 @@ static enum mq_status loop(struct daemon *d, struct mq_error *err)
 			mq_schedule_stop(d->schedule);
 		}
 		s = turn(d, stop_at != 0, &more, err);
+		if (!s)
+			s = notify_alive(d, err);
 		if (s)
 			return s;
+		if (mq_schedule_idle(d->schedule))
+			mq_watch_end(&d->work);
+		else
+			mq_watch_begin(&d->work);
 		if (stop_at && mq_schedule_idle(d->schedule))
 			return MQ_OK;
 		if (stop_at && mq_time_now_ms() >= stop_at)
@@ -352,7 +503,10 @@ static int run(struct daemon *d)
 		return s == MQ_EINVAL || s == MQ_EVERSION ? 2 : 1;
 	}
 	d->verbs = (struct mq_verbs){d->store, d->schedule, d->exports, &d->dir, d->devices.note,
-	                             mq_time_now_ms()};
+	                             mq_publish_endpoint(d->publish), mq_time_now_ms(), d->watchdog_ends};
+	if (d->watchdog_ends)
+		mq_log(MQ_LOG_INFO, "%s/" MQ_STATEDIR_STUCK ": the watchdog has ended a worker here %llu times",
+		       d->dir.path, (unsigned long long)d->watchdog_ends);
 	mq_log(MQ_LOG_INFO, "mandelqd %s serves %s, devices: %s", PACKAGE_VERSION, d->set.endpoint,
 	       d->devices.note);
 	notify("READY=1");
@@ -366,6 +520,29 @@ static int run(struct daemon *d)
 		parts[--up].fini(d);
 	mq_log(MQ_LOG_INFO, "stopped");
 	return 0;
+}
+
+/* --check: 0 when all is well, 1 with findings, 2 when it cannot be looked at. */
+static int check(struct daemon *d)
+{
+	struct mq_error err = {""};
+	const struct mq_options *o = &d->options;
+	uint64_t findings = 0;
+	char *dir = NULL;
+	enum mq_status s = mq_place_state_dir(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL,
+	                                      &dir, &err);
+
+	mq_log_set_level(MQ_LOG_NONE); /* what the copy of the store says is no news */
+	if (!s)
+		s = mq_check_state_dir(dir, stdout, &findings, &err);
+	if (!s && fflush(stdout))
+		s = mq_fail_errno(&err, errno, "writing the report");
+	free(dir);
+	if (s) {
+		fprintf(stderr, "mandelqd: %s\n", err.text);
+		return 2;
+	}
+	return findings ? 1 : 0;
 }
 
 static void help(void)
@@ -431,7 +608,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	mq_limits_raise_files();
-	rc = run(&d);
+	rc = d.options.count[MQ_OPT_CHECK] ? check(&d) : run(&d);
 	mq_options_clear(&d.options);
 	return rc;
 }

@@ -4,16 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "src/image/tilefile.h"
 #include "src/log.h"
+#include "worker/space.h"
 
 #define ATTEMPTS_MAX 5          /* failures of a tile that nothing explains */
 #define ASSEMBLY_TRIES_MAX 3
-#define DISK_RETRY_MS 10000
-#define DISK_FREE_MIN (64ull << 20)
+#define ASSEMBLY_MEMORY_TRIES 6 /* 1 + 2 + ... + 32 s */
+#define DISK_RETRY_MS 1000
+#define DISK_RETRY_MAX_MS 60000
 #define DISK_REASON "disk full"
 
 static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
@@ -28,20 +29,29 @@ static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *w
 	return MQ_OK;
 }
 
-/* The job waits for room; mq_outcome_disk_retry lets it go on. */
-static enum mq_status pause_for_disk(struct mq_schedule *s, struct mq_active *a, const char *why,
-                                     int64_t now_ms, struct mq_error *err)
+/* When to look whether there is room: soon at first, then ever less often. */
+static void disk_later(struct mq_schedule *s, int64_t now_ms)
+{
+	if (s->disk_wait_ms < DISK_RETRY_MS)
+		s->disk_wait_ms = DISK_RETRY_MS;
+	s->disk_retry_ms = now_ms + s->disk_wait_ms;
+	s->disk_wait_ms = 2 * s->disk_wait_ms < DISK_RETRY_MAX_MS ? 2 * s->disk_wait_ms : DISK_RETRY_MAX_MS;
+}
+
+enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
+                                struct mq_error *err)
 {
 	char reason[600];
 	enum mq_status status;
 
 	snprintf(reason, sizeof reason, DISK_REASON ": %s", why);
-	status = mq_store_job_move(s->c.store, a->id, MQ_JOB_PAUSED, reason, NULL, now_ms, err);
-	if (status == MQ_ESTATE) /* it has ended meanwhile */
-		return MQ_OK;
-	mq_log(MQ_LOG_WARN, "job %lld is paused: %s", (long long)a->id, reason);
-	s->disk_retry_ms = now_ms + DISK_RETRY_MS;
-	return status;
+	status = mq_store_job_move(s->c.store, job, MQ_JOB_PAUSED, reason, NULL, now_ms, err);
+	if (status)
+		return status == MQ_ESTATE ? MQ_OK : status; /* it has ended meanwhile */
+	mq_log(MQ_LOG_WARN, "job %lld is paused: %s", (long long)job, reason);
+	if (!s->disk_retry_ms)
+		disk_later(s, now_ms);
+	return MQ_OK;
 }
 
 /* One tile of a task that went well. */
@@ -61,6 +71,7 @@ static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
 	}
 	if (status)
 		return status;
+	s->disk_wait_ms = 0;
 	a->strips_since += tile->span.count;
 	if (complete) {
 		mq_log(MQ_LOG_INFO, "job %lld: all tiles are done", (long long)a->id);
@@ -153,8 +164,13 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 	case MQ_ECANCELLED:
 		return MQ_OK;
 	case MQ_ENOSPC:
-		return pause_for_disk(s, t->job, t->error.text, now_ms, err);
+		return mq_outcome_pause(s, t->job->id, t->error.text, now_ms, err);
 	case MQ_EIO:
+		/* The disk's fault, not the tile's: its attempt ends in the database first, so that recovery
+		 * does not count this against it. */
+		s->fatal = true;
+		mq_fail(&s->fatal_error, MQ_EIO, "%s: %s", u->info.name, t->error.text);
+		return MQ_OK;
 	case MQ_EDEVICE:
 		return mq_fail(err, t->status, "%s: %s", u->info.name, t->error.text);
 	default:
@@ -210,10 +226,15 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 	if (a->status == MQ_ECORRUPT && a->bad)
 		return assembly_bad_tiles(s, a, now_ms, err);
 	if (a->status == MQ_ENOSPC)
-		return pause_for_disk(s, job, a->error.text, now_ms, err);
+		return mq_outcome_pause(s, job->id, a->error.text, now_ms, err);
 	if (a->status == MQ_EIO)
 		return mq_fail(err, MQ_EIO, "job %lld: %s", (long long)job->id, a->error.text);
 	mq_log(MQ_LOG_ERROR, "job %lld: assembly: %s", (long long)job->id, a->error.text);
+	if (a->status == MQ_ENOMEM_HOST && job->assembly_tries < ASSEMBLY_MEMORY_TRIES) {
+		job->assembly_after_ms = now_ms + (1000ll << job->assembly_tries++);
+		mq_schedule_assembly_at(s, job->assembly_after_ms);
+		return MQ_OK;
+	}
 	if (++job->assembly_tries < ASSEMBLY_TRIES_MAX) {
 		s->look_assembly = true;
 		return MQ_OK;
@@ -266,24 +287,28 @@ static enum mq_status resume(struct mq_schedule *s, int64_t id, int64_t now_ms, 
 enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
 {
 	int64_t ids[64];
-	struct statvfs fs;
-	size_t n;
+	size_t n, resumed = 0;
 	enum mq_status status;
-	bool ours;
+	bool ours, room;
 
-	if (fstatvfs(s->c.dir->fd, &fs))
-		return mq_fail(err, MQ_EIO, "looking at the disk of the state directory");
-	if ((uint64_t)fs.f_bavail * fs.f_frsize < DISK_FREE_MIN) {
-		s->disk_retry_ms = now_ms + DISK_RETRY_MS;
+	status = mq_space_some(s->c.dir, &room, err);
+	if (status)
+		return status;
+	if (!room) {
+		disk_later(s, now_ms);
 		return MQ_OK;
 	}
 	s->disk_retry_ms = 0;
 	status = mq_store_jobs_in(s->c.store, MQ_JOB_PAUSED, ids, 64, &n, err);
 	for (size_t i = 0; !status && i < n; i++) {
 		status = resume(s, ids[i], now_ms, &ours, err);
-		if (!status && ours)
-			mq_log(MQ_LOG_INFO, "job %lld goes on: there is room on the disk", (long long)ids[i]);
+		if (status || !ours)
+			continue;
+		resumed++;
+		mq_log(MQ_LOG_INFO, "job %lld goes on: there is room on the disk", (long long)ids[i]);
 	}
+	if (resumed && n == 64) /* there may be more */
+		s->disk_retry_ms = now_ms;
 	s->look = s->look_assembly = true;
 	return status;
 }

@@ -1,15 +1,20 @@
 /* pool: see pool.h. */
+#include "config.h"
+
 #include "worker/pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "src/failpoint.h"
 #include "src/image/strip.h"
+#include "worker/watchdog.h"
 
 struct mq_pool_worker {
 	struct mq_pool *pool;
 	pthread_t thread;
+	struct mq_watch watch;
 	struct mq_strip_encoder *encoder;
 	size_t encoder_max;
 	uint8_t *buffer[MQ_POOL_USES];
@@ -49,7 +54,7 @@ enum mq_status mq_pool_buffer(struct mq_pool_worker *w, enum mq_pool_use use, si
 	if (w->buffer_max[use] < bytes) {
 		free(w->buffer[use]);
 		w->buffer_max[use] = 0;
-		w->buffer[use] = malloc(bytes);
+		w->buffer[use] = mq_failpoint("pool-alloc") ? NULL : malloc(bytes);
 		if (!w->buffer[use])
 			return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a strip", bytes);
 		w->buffer_max[use] = bytes;
@@ -76,6 +81,7 @@ static void *worker_main(void *arg)
 	struct mq_pool *pool = w->pool;
 	struct mq_work *work;
 
+	mq_watch_mine(&w->watch);
 	pthread_mutex_lock(&pool->lock);
 	for (;;) {
 		while (!pool->first && !pool->stop)
@@ -88,7 +94,9 @@ static void *worker_main(void *arg)
 			pool->last = &pool->first;
 		w->busy = true;
 		pthread_mutex_unlock(&pool->lock);
+		mq_watch_begin(&w->watch);
 		work->run(work, w);
+		mq_watch_end(&w->watch);
 		pthread_mutex_lock(&pool->lock);
 		w->busy = false;
 	}
@@ -110,8 +118,10 @@ enum mq_status mq_pool_open(unsigned threads, struct mq_pool **out, struct mq_er
 		struct mq_pool_worker *w = &pool->worker[pool->count];
 
 		w->pool = pool;
+		mq_watch_add(&w->watch, MQ_WATCH_PART, "an encoder thread");
 		e = pthread_create(&w->thread, NULL, worker_main, w);
 		if (e) {
+			mq_watch_remove(&w->watch);
 			mq_pool_close(pool);
 			return mq_fail_errno(err, e, "starting encoder thread %u of %u", pool->count + 1, threads);
 		}
@@ -130,6 +140,7 @@ void mq_pool_close(struct mq_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	for (unsigned i = 0; i < pool->count; i++) {
 		pthread_join(pool->worker[i].thread, NULL);
+		mq_watch_remove(&pool->worker[i].watch);
 		worker_trim(&pool->worker[i]);
 	}
 	pthread_cond_destroy(&pool->more);

@@ -16,9 +16,12 @@ static json_t *time_or_null(int64_t ms)
 	return json_string(text);
 }
 
+/* Text that somebody has put into the database past the checks is no reason to say nothing at all. */
 static json_t *text_or_null(const char *text)
 {
-	return text ? json_string(text) : json_null();
+	json_t *j = text ? json_string(text) : json_null();
+
+	return j ? j : json_string("(damaged: not UTF-8)");
 }
 
 double mq_report_progress(const struct mq_job_row *row)
@@ -37,8 +40,8 @@ static json_t *output(const struct mq_job_row *row, const struct mq_statedir *di
 		return json_null();
 	if (asprintf(&path, "%s/pictures/%lld/picture.png", dir->path, (long long)row->id) < 0)
 		return NULL;
-	o = json_pack("{s:s, s:I, s:s}", "path", path, "bytes", (json_int_t)row->output_bytes, "sha256",
-	              row->output_sha256);
+	o = json_pack("{s:s, s:I, s:o}", "path", path, "bytes", (json_int_t)row->output_bytes, "sha256",
+	              text_or_null(row->output_sha256));
 	free(path);
 	return o;
 }
@@ -50,9 +53,9 @@ json_t *mq_report_job(const struct mq_job_row *row, const struct mq_schedule *sc
 	json_t *settings = json_loads(row->spec, 0, NULL);
 
 	return json_pack(
-	        "{s:I, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:o, s:o, s:o, s:o, "
+	        "{s:I, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:o, s:o, s:o, s:o, "
 	        "s:o, s:o}",
-	        "id", (json_int_t)row->id, "name", row->name ? row->name : "", "state",
+	        "id", (json_int_t)row->id, "name", text_or_null(row->name), "state",
 	        mq_job_state_name(row->state), "reason", text_or_null(row->reason), "priority",
 	        (json_int_t)row->priority, "width", (json_int_t)row->width, "height",
 	        (json_int_t)row->height, "iterations", (json_int_t)row->iterations, "tiles_total",

@@ -1,9 +1,12 @@
 /* schedule: see schedule.h. This file: which tile goes where next. */
+#include "config.h"
+
 #include "worker/schedule_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/failpoint.h"
 #include "src/log.h"
 
 /* Tiles a device holds beyond those in its slots, so that it never waits for a commit. */
@@ -13,6 +16,8 @@
 #define TILE_SECONDS_MAX 1.0
 /* How long tiles of a dropped job may take yet before the device gives up what it does. */
 #define SLOW_CANCEL_MS 1000
+/* When the scheduler's own memory is out: how long it waits. */
+#define MEMORY_RETRY_MS 1000
 
 struct mq_active *mq_schedule_find(const struct mq_schedule *s, int64_t job)
 {
@@ -36,9 +41,18 @@ enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t no
 		return MQ_OK;
 	status = mq_store_job_get(s->c.store, job, &row, &why);
 	if (!status) {
+		struct mq_layout layout;
+
 		status = mq_active_open(s->c.dir, job, row.spec, s->c.shortcuts, true, &a, &why);
+		if (!status) {
+			status = mq_active_agrees(a->job, &row, &layout, &why);
+			if (status)
+				mq_active_release(a);
+		}
 		mq_job_row_clear(&row);
 	}
+	if (status == MQ_ENOSPC)
+		return mq_outcome_pause(s, job, why.text, now_ms, err);
 	if (status == MQ_ECORRUPT) {
 		mq_log(MQ_LOG_ERROR, "job %lld is set aside: %s", (long long)job, why.text);
 		status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why.text, now_ms, err);
@@ -142,6 +156,12 @@ enum mq_status mq_schedule_recover(struct mq_schedule *s, int64_t now_ms, struct
 	return status;
 }
 
+void mq_schedule_assembly_at(struct mq_schedule *s, int64_t at_ms)
+{
+	if (!s->assembly_retry_ms || at_ms < s->assembly_retry_ms)
+		s->assembly_retry_ms = at_ms;
+}
+
 /* The tile that is this one upside down, if it waits too: it costs no rendering. Suspects run alone. */
 static enum mq_status begin_mirror(struct mq_schedule *s, const struct mq_unit *u,
                                    const struct mq_active *a, struct mq_task *t, int64_t now_ms,
@@ -173,7 +193,7 @@ static enum mq_status begin(struct mq_schedule *s, struct mq_unit *u, struct mq_
                             const struct mq_tile_row *row, int64_t now_ms, bool *mirror,
                             struct mq_error *err)
 {
-	struct mq_task *t = calloc(1, sizeof *t);
+	struct mq_task *t = mq_failpoint("task-alloc") ? NULL : calloc(1, sizeof *t);
 	enum mq_status status;
 
 	if (!t)
@@ -217,6 +237,21 @@ static enum mq_status split(struct mq_schedule *s, const struct mq_tile_row *row
 	return mq_store_tile_split(s->c.store, row->id, reason, err);
 }
 
+/* A row that a sound worker cannot have written: rendering it would write outside the picture. */
+static enum mq_status fail_outside(struct mq_schedule *s, const struct mq_active *a,
+                                   const struct mq_tile_row *row, int64_t now_ms, struct mq_error *err)
+{
+	static const char why[] = "its rows in the database are damaged (a tile outside the picture); "
+	                          "submit it again";
+	enum mq_status status = mq_store_tile_fail(s->c.store, row->id, why, now_ms, err);
+
+	if (status)
+		return status;
+	mq_log(MQ_LOG_ERROR, "job %lld is set aside: %s", (long long)a->id, why);
+	mq_tidy_ended(s, a->id);
+	return MQ_OK;
+}
+
 /* One tile for one device. */
 static enum mq_status place(struct mq_schedule *s, struct mq_unit *u, const struct mq_tile_row *row,
                             int64_t now_ms, enum step *step, struct mq_error *err)
@@ -227,6 +262,8 @@ static enum mq_status place(struct mq_schedule *s, struct mq_unit *u, const stru
 	*step = STEP_AGAIN;
 	if (status || !a)
 		return status;
+	if ((uint64_t)row->span.first + row->span.count > a->layout.strips)
+		return fail_outside(s, a, row, now_ms, err);
 	switch (mq_memory_fit(s, u, &a->layout, row->span, now_ms)) {
 	case MQ_FIT_SPLIT_SIZE:
 		return split(s, row, "size", step, err);
@@ -284,6 +321,12 @@ static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspec
 		step = STEP_BEGUN;
 		for (size_t i = 0; !status && step == STEP_BEGUN && i < n; i++)
 			status = place(s, u, &rows[i], now_ms, &step, err);
+		if (status == MQ_ENOMEM_HOST) {
+			/* Nothing has been changed for this tile: it is as good later. */
+			mq_log(MQ_LOG_WARN, "%s; trying again in %d ms", err->text, MEMORY_RETRY_MS);
+			u->retry_ms = now_ms + MEMORY_RETRY_MS;
+			return MQ_OK;
+		}
 		if (suspects && step == STEP_BEGUN)
 			break;
 	}
@@ -356,7 +399,11 @@ static enum mq_status assemble_job(struct mq_schedule *s, int64_t job, int64_t n
 
 	if (status || !a || a->assembling)
 		return status;
-	as = calloc(1, sizeof *as);
+	if (a->assembly_after_ms > now_ms) {
+		mq_schedule_assembly_at(s, a->assembly_after_ms);
+		return MQ_OK;
+	}
+	as = mq_failpoint("assembly-alloc") ? NULL : calloc(1, sizeof *as);
 	if (!as)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory to assemble job %lld", (long long)job);
 	as->event = (struct mq_event){MQ_EVENT_ASSEMBLY, as, NULL};
@@ -390,6 +437,11 @@ static enum mq_status assemble_all(struct mq_schedule *s, int64_t now_ms, struct
 	status = mq_store_jobs_in(s->c.store, MQ_JOB_ASSEMBLING, ids, MQ_ASSEMBLER_THREADS * 2, &n, err);
 	for (size_t i = 0; !status && i < n && s->assembling < MQ_ASSEMBLER_THREADS; i++)
 		status = assemble_job(s, ids[i], now_ms, err);
+	if (status == MQ_ENOMEM_HOST) {
+		mq_log(MQ_LOG_WARN, "%s; trying again in %d ms", err->text, MEMORY_RETRY_MS);
+		mq_schedule_assembly_at(s, now_ms + MEMORY_RETRY_MS);
+		return MQ_OK;
+	}
 	return status;
 }
 
@@ -446,7 +498,7 @@ enum mq_status mq_schedule_turn(struct mq_schedule *s, int64_t now_ms, struct mq
 	enum mq_status status = take_events(s, now_ms, err);
 
 	cancel_slow(s, now_ms);
-	if (status || s->stopping)
+	if (status || s->stopping || s->fatal)
 		return status;
 	if (s->disk_retry_ms && now_ms >= s->disk_retry_ms)
 		status = mq_outcome_disk_retry(s, now_ms, err);
@@ -455,6 +507,10 @@ enum mq_status mq_schedule_turn(struct mq_schedule *s, int64_t now_ms, struct mq
 			s->unit[i].retry_ms = 0;
 			s->look = true;
 		}
+	if (s->assembly_retry_ms && now_ms >= s->assembly_retry_ms) {
+		s->assembly_retry_ms = 0;
+		s->look_assembly = true;
+	}
 	while (!status && s->look)
 		status = feed_all(s, now_ms, err);
 	if (!status && s->look_assembly)
@@ -468,8 +524,10 @@ void mq_schedule_look(struct mq_schedule *s)
 	s->look = true;
 }
 
-void mq_schedule_after(struct mq_schedule *s)
+enum mq_status mq_schedule_after(struct mq_schedule *s, struct mq_error *err)
 {
+	if (s->fatal)
+		return mq_fail(err, MQ_EIO, "%s", s->fatal_error.text);
 	while (s->launch) {
 		struct mq_task *t = s->launch;
 
@@ -483,6 +541,7 @@ void mq_schedule_after(struct mq_schedule *s)
 		mq_assembler_add(s->c.assembler, a);
 	}
 	mq_tidy_after(s);
+	return MQ_OK;
 }
 
 static void due_at(int64_t *due, int64_t at_ms, int64_t now_ms)
@@ -503,6 +562,8 @@ int64_t mq_schedule_due(const struct mq_schedule *s, int64_t now_ms)
 		due_at(&due, s->disk_retry_ms, now_ms);
 	if (s->slow_cancel_ms)
 		due_at(&due, s->slow_cancel_ms, now_ms);
+	if (s->assembly_retry_ms)
+		due_at(&due, s->assembly_retry_ms, now_ms);
 	for (unsigned i = 0; i < s->count; i++) {
 		const struct mq_unit *u = &s->unit[i];
 
@@ -544,6 +605,18 @@ double mq_schedule_eta(const struct mq_schedule *s, const struct mq_job_row *row
 		return -1;
 	elapsed = (double)(now_ms - a->first_ms) / 1e3;
 	return elapsed / (double)a->strips_since * (double)(row->strips_total - row->strips_done);
+}
+
+uint64_t mq_schedule_held(const struct mq_schedule *s)
+{
+	uint64_t held = 0;
+
+	for (unsigned i = 0; i < s->count; i++) {
+		const struct mq_unit *u = &s->unit[i];
+
+		held += u->reserving ? s->c.device_memory : u->bytes * u->slots;
+	}
+	return held;
 }
 
 unsigned mq_schedule_devices(const struct mq_schedule *s)

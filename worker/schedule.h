@@ -42,8 +42,9 @@ void mq_schedule_look(struct mq_schedule *schedule);
 
 /* Takes what threads have told, decides what is next. */
 enum mq_status mq_schedule_turn(struct mq_schedule *schedule, int64_t now_ms, struct mq_error *err);
-/* After the commit: starts what was decided, removes what ended jobs left. */
-void mq_schedule_after(struct mq_schedule *schedule);
+/* After the commit: starts what was decided, removes what ended jobs left. MQ_EIO: the process must
+ * end now; whose fault that is has been committed. */
+enum mq_status mq_schedule_after(struct mq_schedule *schedule, struct mq_error *err);
 /* When the next turn is due although nothing happens, in ms from now; -1: never. */
 int64_t mq_schedule_due(const struct mq_schedule *schedule, int64_t now_ms);
 
@@ -62,6 +63,8 @@ struct mq_device_report {
 	uint64_t tile_bytes; /* of a slot now; 0: no memory is held */
 	bool busy;
 };
+/* Bytes of buffers that the devices hold, or have asked for. */
+uint64_t mq_schedule_held(const struct mq_schedule *schedule);
 unsigned mq_schedule_devices(const struct mq_schedule *schedule);
 void mq_schedule_device(const struct mq_schedule *schedule, unsigned index, struct mq_device_report *out);
 

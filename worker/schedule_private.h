@@ -44,6 +44,10 @@ struct mq_schedule {
 	bool look_assembly;          /* ... for jobs to assemble */
 	bool stopping;
 	int64_t disk_retry_ms;       /* jobs paused by a full disk: when to look again; 0: none */
+	int64_t disk_wait_ms;        /* from one look to the next; doubles until a tile is written */
+	int64_t assembly_retry_ms;   /* jobs whose assembly had no memory: when to look; 0: none */
+	bool fatal;                  /* the process must end once this turn is committed */
+	struct mq_error fatal_error;
 	int64_t slow_cancel_ms;      /* a dropped job is in flight: when to give up its device's work */
 	int64_t *orphans;            /* ended jobs without an active: folders to remove */
 	size_t orphan_count, orphan_room;
@@ -54,6 +58,8 @@ struct mq_active *mq_schedule_find(const struct mq_schedule *s, int64_t job);
 /* Finds or makes it. A job whose stored settings are damaged is failed, and *out is NULL. */
 enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t now_ms,
                                   struct mq_active **out, struct mq_error *err);
+/* Jobs to assemble are looked at again then, if not before. */
+void mq_schedule_assembly_at(struct mq_schedule *s, int64_t at_ms);
 
 /* memory.c */
 enum mq_fit { MQ_FIT, MQ_FIT_SPLIT_SIZE, MQ_FIT_SPLIT_OOM, MQ_FIT_LATER, MQ_FIT_NEVER };
@@ -76,6 +82,9 @@ enum mq_status mq_outcome_task(struct mq_schedule *s, struct mq_task *t, int64_t
                                struct mq_error *err);
 enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
                                    struct mq_error *err);
+/* The job waits for room on the disk (in this turn); mq_outcome_disk_retry lets it go on. */
+enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
+                                struct mq_error *err);
 enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, struct mq_error *err);
 
 /* tidy.c */

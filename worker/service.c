@@ -4,138 +4,43 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #include "src/log.h"
 #include "src/message.h"
 
-#define TURN_MAX 256          /* requests a turn: they share its commit */
+#define TURN_MAX 256                 /* requests a turn: they share its commit */
 #define ANSWER_BYTES_MAX (64u << 20) /* of one turn's answers */
+/* Answers that may wait for one peer; those beyond are lost. The data of one takes MQ_READ_MAX. */
+#define PEER_ANSWERS_MAX 32
 
 struct pending {
 	zmq_msg_t peer;
-	uint64_t seq;
-	struct mq_answer answer;
+	char *text; /* NULL: there was no memory for an answer */
+	size_t text_len;
+	void *data;
+	size_t data_len;
 };
 
 struct mq_service {
-	void *context, *router;
-	char *path; /* of an ipc endpoint, or NULL */
+	struct mq_listener listener;
 	struct pending pending[TURN_MAX];
 	size_t count;
 };
 
-/* Is somebody listening on this unix socket? */
-static bool socket_is_live(const char *path)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool live;
-
-	if (fd < 0)
-		return true;
-	memcpy(a.sun_path, path, strlen(path) + 1);
-	live = connect(fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EAGAIN;
-	close(fd);
-	return live;
-}
-
-/* libzmq unlinks whatever lies at the path before it binds. */
-static enum mq_status check_path(const char *path, struct mq_error *err)
-{
-	struct stat st;
-
-	if (strlen(path) >= sizeof ((struct sockaddr_un *)NULL)->sun_path)
-		return mq_fail(err, MQ_EINVAL, "--endpoint: %s is longer than the %zu bytes of a socket's path",
-		               path, sizeof ((struct sockaddr_un *)NULL)->sun_path - 1);
-	if (lstat(path, &st))
-		return errno == ENOENT ? MQ_OK : mq_fail_errno(err, errno, "--endpoint: %s", path);
-	if (!S_ISSOCK(st.st_mode))
-		return mq_fail(err, MQ_EINVAL, "--endpoint: %s exists and is no socket: it is left alone", path);
-	if (socket_is_live(path))
-		return mq_fail(err, MQ_EBUSY, "--endpoint: a worker answers at %s already", path);
-	return MQ_OK;
-}
-
-static enum mq_status set_int(void *socket, int option, int value, struct mq_error *err)
-{
-	if (zmq_setsockopt(socket, option, &value, sizeof value))
-		return mq_fail(err, MQ_EINTERNAL, "setting socket option %d: %s", option, zmq_strerror(errno));
-	return MQ_OK;
-}
-
-static enum mq_status set_options(void *router, struct mq_error *err)
-{
-	static const struct {
-		int option, value;
-	} ints[] = {
-		{ZMQ_LINGER, 1000},       {ZMQ_SNDHWM, 256},          {ZMQ_RCVHWM, 256},
-		{ZMQ_HANDSHAKE_IVL, 5000}, {ZMQ_HEARTBEAT_IVL, 30000}, {ZMQ_HEARTBEAT_TIMEOUT, 60000},
-		{ZMQ_BACKLOG, 1024},      {ZMQ_ROUTER_HANDOVER, 0},
-	};
-	int64_t max = MQ_MESSAGE_MAX;
-	enum mq_status s = MQ_OK;
-
-	for (size_t i = 0; !s && i < sizeof ints / sizeof ints[0]; i++)
-		s = set_int(router, ints[i].option, ints[i].value, err);
-	if (!s && zmq_setsockopt(router, ZMQ_MAXMSGSIZE, &max, sizeof max))
-		s = mq_fail(err, MQ_EINTERNAL, "setting the message limit: %s", zmq_strerror(errno));
-	return s;
-}
-
-static enum mq_status bind_endpoint(struct mq_service *v, const char *endpoint, struct mq_error *err)
-{
-	mode_t mask;
-	enum mq_status s;
-	int rc;
-
-	if (strncmp(endpoint, "ipc://", 6) || endpoint[6] != '/')
-		return mq_fail(err, MQ_EINVAL,
-		               "--endpoint: %s is not ipc:///ABSOLUTE/PATH; to reach a worker from another "
-		               "machine, forward its socket with ssh -L",
-		               endpoint);
-	s = check_path(endpoint + 6, err);
-	if (s)
-		return s;
-	v->path = strdup(endpoint + 6);
-	if (!v->path)
-		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	mask = umask(0117); /* from the first moment nobody but user and group may connect */
-	rc = zmq_bind(v->router, endpoint);
-	umask(mask);
-	if (rc) {
-		s = mq_fail(err, MQ_EINVAL, "--endpoint: cannot bind %s: %s", endpoint, zmq_strerror(errno));
-		free(v->path);
-		v->path = NULL;
-		return s;
-	}
-	if (chmod(v->path, 0660))
-		return mq_fail_errno(err, errno, "setting the mode of %s", v->path);
-	return MQ_OK;
-}
-
 enum mq_status mq_service_open(const char *endpoint, struct mq_service **out, struct mq_error *err)
 {
+	static const struct mq_listener_option options[] = {{ZMQ_SNDHWM, PEER_ANSWERS_MAX},
+	                                                    {ZMQ_ROUTER_HANDOVER, 0}};
 	struct mq_service *v = calloc(1, sizeof *v);
 	enum mq_status s;
 
 	if (!v)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for the socket");
-	v->context = zmq_ctx_new();
-	if (v->context && !zmq_ctx_set(v->context, ZMQ_MAX_SOCKETS, 16))
-		v->router = zmq_socket(v->context, ZMQ_ROUTER);
-	if (!v->router)
-		s = mq_fail(err, MQ_EINTERNAL, "opening a socket: %s", zmq_strerror(errno));
-	else
-		s = set_options(v->router, err);
-	if (!s)
-		s = bind_endpoint(v, endpoint, err);
+	s = mq_listener_open(&v->listener, endpoint, ZMQ_ROUTER, options,
+	                     sizeof options / sizeof options[0], err);
 	if (s)
-		mq_service_close(v);
+		free(v);
 	else
 		*out = v;
 	return s;
@@ -144,35 +49,41 @@ enum mq_status mq_service_open(const char *endpoint, struct mq_service **out, st
 static void pending_clear(struct pending *p)
 {
 	zmq_msg_close(&p->peer);
-	mq_answer_clear(&p->answer);
+	free(p->text);
+	free(p->data);
+}
+
+static void drop_pending(struct mq_service *v)
+{
+	while (v->count)
+		pending_clear(&v->pending[--v->count]);
 }
 
 void mq_service_close(struct mq_service *v)
 {
 	if (!v)
 		return;
-	while (v->count)
-		pending_clear(&v->pending[--v->count]);
-	if (v->router)
-		zmq_close(v->router);
-	if (v->context)
-		zmq_ctx_term(v->context);
-	if (v->path)
-		(void)unlink(v->path);
-	free(v->path);
+	drop_pending(v);
+	mq_listener_close(&v->listener);
 	free(v);
 }
 
-void *mq_service_socket(struct mq_service *v)
+struct mq_listener *mq_service_listener(struct mq_service *v)
 {
-	return v->router;
+	return &v->listener;
+}
+
+void mq_service_stop(struct mq_service *v)
+{
+	drop_pending(v);
+	mq_listener_stop(&v->listener);
 }
 
 /* One frame, waiting for nothing. False: there is none. */
 static bool frame(struct mq_service *v, zmq_msg_t *msg)
 {
 	zmq_msg_init(msg);
-	if (zmq_msg_recv(msg, v->router, ZMQ_DONTWAIT) >= 0)
+	if (zmq_msg_recv(msg, v->listener.socket, ZMQ_DONTWAIT) >= 0)
 		return true;
 	if (errno != EAGAIN && errno != EINTR)
 		mq_log(MQ_LOG_ERROR, "receiving: %s", zmq_strerror(errno));
@@ -197,22 +108,37 @@ static unsigned drain(struct mq_service *v)
 	return extra;
 }
 
+/* The answer as it will be sent: its size counts from now on, and a failed commit sends none. */
+static void encode(struct pending *p, uint64_t seq, struct mq_answer *a)
+{
+	p->text = mq_reply_encode(seq, a->status, a->status ? a->error.text : NULL, a->result,
+	                          &p->text_len);
+	if (!p->text) {
+		mq_log(MQ_LOG_ERROR, "no memory to encode a reply");
+		p->text_len = 0;
+	}
+	p->data = a->data;
+	p->data_len = a->data_len;
+	a->data = NULL;
+	mq_answer_clear(a);
+}
+
 static void carry_out(struct pending *p, struct mq_verbs *verbs, zmq_msg_t *body, unsigned extra,
                       int64_t now_ms)
 {
 	struct mq_request request = {0};
+	struct mq_answer answer = {0};
+	uint64_t seq;
 	enum mq_status s;
 
-	s = mq_request_decode(zmq_msg_data(body), zmq_msg_size(body), &request, &p->answer.error);
-	p->seq = request.seq;
-	if (!s && extra) {
-		mq_request_clear(&request);
-		s = mq_fail(&p->answer.error, MQ_EPROTO, "a request is one frame, not %u", extra + 1);
-	}
-	p->answer.status = s;
-	if (s)
-		return;
-	mq_verbs_call(verbs, &request, -1, now_ms, &p->answer);
+	s = mq_request_decode(zmq_msg_data(body), zmq_msg_size(body), &request, &answer.error);
+	seq = request.seq;
+	if (!s && extra)
+		s = mq_fail(&answer.error, MQ_EPROTO, "a request is one frame, not %u", extra + 1);
+	answer.status = s;
+	if (!s)
+		mq_verbs_call(verbs, &request, -1, now_ms, &answer);
+	encode(p, seq, &answer);
 	mq_request_clear(&request);
 }
 
@@ -225,7 +151,6 @@ void mq_service_receive(struct mq_service *v, struct mq_verbs *verbs, int64_t no
 		struct pending *p = &v->pending[v->count];
 		zmq_msg_t body;
 
-		memset(&p->answer, 0, sizeof p->answer);
 		if (!frame(v, &p->peer))
 			return;
 		if (!zmq_msg_more(&p->peer) || !frame(v, &body)) {
@@ -234,51 +159,29 @@ void mq_service_receive(struct mq_service *v, struct mq_verbs *verbs, int64_t no
 		}
 		carry_out(p, verbs, &body, zmq_msg_more(&body) ? drain(v) : 0, now_ms);
 		zmq_msg_close(&body);
-		bytes += p->answer.data_len;
+		bytes += p->text_len + p->data_len;
 		v->count++;
 	}
 	*more = true;
 }
 
-static void free_data(void *data, void *hint)
+/* A frame behind the peer's own. One that cannot be made, for want of memory, is sent empty and as the
+ * last: what is sent next must not become a part of this message. */
+static bool send_frame(struct mq_service *v, const void *data, size_t len, int more)
 {
-	(void)hint;
-	free(data);
+	if (zmq_send(v->listener.socket, data, len, more | ZMQ_DONTWAIT) >= 0)
+		return true;
+	(void)zmq_send(v->listener.socket, NULL, 0, ZMQ_DONTWAIT);
+	return false;
 }
 
 /* A peer that is gone, or too slow to take its answers, loses them: it asks again. */
 static void send_one(struct mq_service *v, struct pending *p)
 {
-	struct mq_answer *a = &p->answer;
-	zmq_msg_t msg;
-	size_t len;
-	char *text = mq_reply_encode(p->seq, a->status, a->status ? a->error.text : NULL, a->result, &len);
-
-	if (!text) {
-		mq_log(MQ_LOG_ERROR, "no memory to encode a reply");
+	if (!p->text || zmq_msg_send(&p->peer, v->listener.socket, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
 		return;
-	}
-	if (zmq_msg_send(&p->peer, v->router, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
-		free(text);
-		return;
-	}
-	if (zmq_msg_init_data(&msg, text, len, free_data, NULL)) {
-		free(text);
-		zmq_msg_init(&msg);
-	}
-	if (zmq_msg_send(&msg, v->router, (a->data ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT) < 0) {
-		zmq_msg_close(&msg);
-		return;
-	}
-	if (!a->data)
-		return;
-	if (zmq_msg_init_data(&msg, a->data, a->data_len, free_data, NULL)) {
-		zmq_msg_init(&msg);
-	} else {
-		a->data = NULL;
-	}
-	if (zmq_msg_send(&msg, v->router, ZMQ_DONTWAIT) < 0)
-		zmq_msg_close(&msg);
+	if (send_frame(v, p->text, p->text_len, p->data ? ZMQ_SNDMORE : 0) && p->data)
+		(void)send_frame(v, p->data, p->data_len, 0);
 }
 
 void mq_service_send(struct mq_service *v)

@@ -6,17 +6,18 @@
 #include <stdint.h>
 
 #include "src/status.h"
+#include "worker/listener.h"
 #include "worker/verbs.h"
 
 struct mq_service;
 
-/* Binds the endpoint. ipc://PATH: a socket left by a worker that is gone is replaced; anything else
- * at the path, a live worker's socket too, is left alone (MQ_EBUSY, MQ_EINVAL). tcp:// is refused. */
+/* Binds the endpoint, see mq_listener_open. */
 enum mq_status mq_service_open(const char *endpoint, struct mq_service **out, struct mq_error *err);
 void mq_service_close(struct mq_service *service);
 
-/* For zmq_poll. */
-void *mq_service_socket(struct mq_service *service);
+struct mq_listener *mq_service_listener(struct mq_service *service);
+/* Drops every peer, and the answers that wait. mq_listener_start serves again. */
+void mq_service_stop(struct mq_service *service);
 
 /* Takes the requests that wait (a bounded number) and calls the verbs. *more: some were left. */
 void mq_service_receive(struct mq_service *service, struct mq_verbs *verbs, int64_t now_ms, bool *more);

@@ -1,4 +1,6 @@
 /* statedir: see statedir.h. */
+#include "config.h"
+
 #include "worker/statedir.h"
 
 #include <dirent.h>
@@ -12,6 +14,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "src/alive.h"
+#include "src/failpoint.h"
 
 /* File systems whose locks another host may not see (statfs(2), linux/magic.h). */
 static const struct {
@@ -39,6 +44,44 @@ static enum mq_status check_local(int fd, const char *path, struct mq_error *err
 	return MQ_OK;
 }
 
+/* A directory's entries, for good. A failure is MQ_EIO whatever its errno: what the disk holds is not
+ * known any more. */
+static enum mq_status sync_entries(int fd, const char *failpoint, const char *what,
+                                   struct mq_error *err)
+{
+	int e = mq_failpoint(failpoint);
+
+	(void)failpoint;
+	if (!e && !fsync(fd))
+		return MQ_OK;
+	(void)mq_fail_errno(err, e ? e : errno, "syncing %s", what);
+	return MQ_EIO;
+}
+
+/* Makes one directory, and its entry in its parent durable. */
+static enum mq_status make_one(const char *copy, struct mq_error *err)
+{
+	const char *slash = strrchr(copy, '/');
+	char *parent;
+	enum mq_status s;
+	int e = mq_failpoint("state-mkdir"), fd;
+
+	if (!e && mkdir(copy, 0700))
+		e = errno;
+	if (e)
+		return e == EEXIST ? MQ_OK : mq_fail_errno(err, e, "--state-dir: cannot make %s", copy);
+	parent = slash ? strndup(copy, slash == copy ? 1 : (size_t)(slash - copy)) : strdup(".");
+	if (!parent)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s = fd < 0 ? mq_fail_errno(err, errno, "--state-dir: %s", parent)
+	           : sync_entries(fd, "state-parent-fsync", parent, err);
+	if (fd >= 0)
+		close(fd);
+	free(parent);
+	return s;
+}
+
 /* As mkdir -p, 0700. */
 static enum mq_status make_path(const char *path, struct mq_error *err)
 {
@@ -53,12 +96,9 @@ static enum mq_status make_path(const char *path, struct mq_error *err)
 		if (c != '/' && c != '\0')
 			continue;
 		*p = '\0';
-		if (mkdir(copy, 0700) && errno != EEXIST) {
-			s = mq_fail_errno(err, errno, "--state-dir: cannot make %s", copy);
-			break;
-		}
+		s = make_one(copy, err);
 		*p = c;
-		if (c == '\0')
+		if (s || c == '\0')
 			break;
 	}
 	free(copy);
@@ -69,6 +109,7 @@ static enum mq_status take_lock(struct mq_statedir *dir, struct mq_error *err)
 {
 	char pid[32] = "";
 	ssize_t n;
+	int e;
 
 	dir->lock_fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (dir->lock_fd < 0)
@@ -84,6 +125,9 @@ static enum mq_status take_lock(struct mq_statedir *dir, struct mq_error *err)
 		               dir->path, *pid ? pid : "unknown");
 	}
 	n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+	e = mq_failpoint("state-lock");
+	if (e)
+		return mq_fail_errno(err, e, "writing %s/lock", dir->path);
 	if (ftruncate(dir->lock_fd, 0) || pwrite(dir->lock_fd, pid, (size_t)n, 0) != n)
 		return mq_fail_errno(err, errno, "writing %s/lock", dir->path);
 	return MQ_OK;
@@ -92,8 +136,10 @@ static enum mq_status take_lock(struct mq_statedir *dir, struct mq_error *err)
 static enum mq_status open_folder(struct mq_statedir *dir, const char *name, int *fd,
                                   struct mq_error *err)
 {
-	if (mkdirat(dir->fd, name, 0700) && errno != EEXIST)
-		return mq_fail_errno(err, errno, "cannot make %s/%s", dir->path, name);
+	int e = mq_failpoint("state-folder");
+
+	if (e || (mkdirat(dir->fd, name, 0700) && errno != EEXIST))
+		return mq_fail_errno(err, e ? e : errno, "cannot make %s/%s", dir->path, name);
 	*fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (*fd < 0)
 		return mq_fail_errno(err, errno, "%s/%s", dir->path, name);
@@ -118,8 +164,8 @@ enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struc
 		s = open_folder(&dir, "work", &dir.work_fd, err);
 	if (!s)
 		s = open_folder(&dir, "pictures", &dir.pictures_fd, err);
-	if (!s && fsync(dir.fd))
-		s = mq_fail_errno(err, errno, "syncing %s", path);
+	if (!s)
+		s = sync_entries(dir.fd, "state-fsync", path, err);
 	if (s)
 		mq_statedir_close(&dir);
 	else
@@ -147,15 +193,20 @@ enum mq_status mq_statedir_job(int parent, int64_t id, enum mq_make make, int *f
                                struct mq_error *err)
 {
 	char name[32];
-	bool made = false;
+	enum mq_status s;
 
 	job_name(name, id);
 	if (make != MQ_MAKE_NOT) {
-		made = mkdirat(parent, name, 0700) == 0;
-		if (!made && errno != EEXIST)
-			return mq_fail_errno(err, errno, "cannot make the folder of job %s", name);
-		if (made && make == MQ_MAKE_DURABLE && fsync(parent))
-			return mq_fail_errno(err, errno, "syncing the folder of job %s", name);
+		int e = mq_failpoint("job-mkdir");
+
+		if (e || (mkdirat(parent, name, 0700) && errno != EEXIST))
+			return mq_fail_errno(err, e ? e : errno, "cannot make the folder of job %s", name);
+	}
+	if (make == MQ_MAKE_DURABLE) {
+		/* Also when it was there: a process that was killed may not have come to this. */
+		s = sync_entries(parent, "job-dirsync", "the folder of a job", err);
+		if (s)
+			return s;
 	}
 	*fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (*fd < 0)
@@ -169,7 +220,7 @@ enum mq_status mq_statedir_remove(int parent, int64_t id, struct mq_error *err)
 	struct dirent *entry;
 	enum mq_status s = MQ_OK;
 	DIR *d;
-	int fd;
+	int fd, e;
 
 	job_name(name, id);
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -181,13 +232,18 @@ enum mq_status mq_statedir_remove(int parent, int64_t id, struct mq_error *err)
 		close(fd);
 		return s;
 	}
-	while ((entry = readdir(d)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-		    unlinkat(fd, entry->d_name, 0) && errno != ENOENT)
-			s = mq_fail_errno(err, errno, "removing %s of job %s", entry->d_name, name);
+	while ((entry = readdir(d))) {
+		mq_alive();
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		e = mq_failpoint("tidy-unlink");
+		if (e || (unlinkat(fd, entry->d_name, 0) && errno != ENOENT))
+			s = mq_fail_errno(err, e ? e : errno, "removing %s of job %s", entry->d_name, name);
+	}
 	closedir(d);
-	if (!s && unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOENT)
-		s = mq_fail_errno(err, errno, "removing the folder of job %s", name);
+	e = s ? 0 : mq_failpoint("tidy-rmdir");
+	if (!s && (e || (unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOENT)))
+		s = mq_fail_errno(err, e ? e : errno, "removing the folder of job %s", name);
 	return s;
 }
 

@@ -2,9 +2,10 @@
  *
  *   STATE_DIR/lock                 flock, and the holder's process id
  *   STATE_DIR/mandelq.db[-wal]     the store
- *   STATE_DIR/mandelqd.sock        the socket, unless --endpoint says otherwise
+ *   STATE_DIR/mandelqd.sock[.events]  the sockets, unless --endpoint says otherwise
  *   STATE_DIR/work/ID/             tile files; gone once the job has ended
  *   STATE_DIR/pictures/ID/         picture.png, preview.png, counts.mqc
+ *   STATE_DIR/stuck.log            a line each time the watchdog ended a worker
  *
  * Names are made from job ids alone: no client ever names a path here. */
 #ifndef MQ_STATEDIR_H
@@ -14,6 +15,8 @@
 #include <stdint.h>
 
 #include "src/status.h"
+
+#define MQ_STATEDIR_STUCK "stuck.log"
 
 struct mq_statedir {
 	char *path;
@@ -25,8 +28,8 @@ struct mq_statedir {
 enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struct mq_error *err);
 void mq_statedir_close(struct mq_statedir *dir);
 
-/* DURABLE: the new folder survives a power loss. A folder of tiles need not: tiles that are missing are
- * rendered again. */
+/* DURABLE: the new folder survives a power loss. A folder of few tiles need not: tiles that are missing
+ * are rendered again. */
 enum mq_make { MQ_MAKE_NOT, MQ_MAKE, MQ_MAKE_DURABLE };
 
 /* Opens parent/ID, made if it is missing and `make` says so. The caller closes *fd. */

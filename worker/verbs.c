@@ -3,6 +3,7 @@
 
 #include "worker/verbs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,9 +13,12 @@
 #include "src/log.h"
 #include "worker/active.h"
 #include "worker/report.h"
+#include "worker/space.h"
 
 #define STATUS_PAGE 200
 #define STATUS_IDS_MAX 1000
+/* A row can have 120 kB of decimals, and a reply must fit a message. */
+#define STATUS_BYTES_MAX (MQ_MESSAGE_MAX - (64u << 10))
 
 struct call {
 	struct mq_verbs *v;
@@ -89,10 +93,12 @@ static enum mq_status verb_hello(struct call *c, struct mq_error *err)
 			goto out;
 	}
 	return reply(c,
-	             json_pack("{s:s, s:i, s:I, s:s, s:f, s:s, s:o}", "version", PACKAGE_VERSION, "protocol",
-	                       MQ_PROTOCOL, "pid", (json_int_t)getpid(), "state_dir", c->v->dir->path,
-	                       "uptime_seconds", (double)(c->now_ms - c->v->started_ms) / 1e3, "note",
-	                       c->v->note, "devices", devices),
+	             json_pack("{s:s, s:i, s:I, s:s, s:f, s:I, s:s, s:s?, s:o}", "version", PACKAGE_VERSION,
+	                       "protocol", MQ_PROTOCOL, "pid", (json_int_t)getpid(), "state_dir",
+	                       c->v->dir->path, "uptime_seconds",
+	                       (double)(c->now_ms - c->v->started_ms) / 1e3, "watchdog_ends",
+	                       (json_int_t)c->v->watchdog_ends, "note", c->v->note, "events", c->v->events,
+	                       "devices", devices),
 	             err);
 out:
 	json_decref(devices);
@@ -120,12 +126,18 @@ static enum mq_status store_job(struct call *c, const struct mq_job *job, const 
 	                       .priority = priority, .owner = c->owner, .now_ms = c->now_ms,
 	                       .width = job->width, .height = job->height,
 	                       .iterations = job->iterations};
+	bool known = false;
 	enum mq_status s;
 
 	if (!spec)
 		return memory_out(err);
 	mq_active_layout(job, &n.layout);
-	s = mq_store_job_add(c->v->store, &n, id, existing, err);
+	/* A request that was accepted once is not refused when it is repeated. */
+	s = n.request_id ? mq_store_request_known(c->v->store, n.request_id, &known, err) : MQ_OK;
+	if (!s && !known)
+		s = mq_space_fits(c->v->dir, &n.layout, job->keep_counts, err);
+	if (!s)
+		s = mq_store_job_add(c->v->store, &n, id, existing, err);
 	free(spec);
 	return s;
 }
@@ -171,23 +183,33 @@ static enum mq_status verb_submit(struct call *c, struct mq_error *err)
 struct listing {
 	struct call *c;
 	json_t *jobs;
-	size_t left; /* rows that the page may still take */
+	size_t left;  /* rows that the page may still take */
+	size_t bytes; /* of those that it has */
 	bool more;
+	const char *note;
 };
 
+/* The first row always fits. */
 static enum mq_status list_row(void *arg, const struct mq_job_row *row)
 {
 	struct listing *l = arg;
+	json_t *json;
+	size_t bytes;
 
-	if (!l->left--) {
+	if (l->more || !l->left) {
 		l->more = true;
-		l->left = 0;
 		return MQ_OK;
 	}
-	return json_array_append_new(l->jobs, mq_report_job(row, l->c->v->schedule, l->c->v->dir,
-	                                                    l->c->now_ms))
-	               ? MQ_ENOMEM_HOST
-	               : MQ_OK;
+	json = mq_report_job(row, l->c->v->schedule, l->c->v->dir, l->c->now_ms);
+	bytes = json ? json_dumpb(json, NULL, 0, JSON_COMPACT) + 1 : 0;
+	if (bytes > STATUS_BYTES_MAX - l->bytes) {
+		l->more = true;
+		json_decref(json);
+		return MQ_OK;
+	}
+	l->left--;
+	l->bytes += bytes;
+	return json_array_append_new(l->jobs, json) ? MQ_ENOMEM_HOST : MQ_OK;
 }
 
 static enum mq_status list_ids(struct listing *l, const json_t *ids, struct mq_error *err)
@@ -198,7 +220,7 @@ static enum mq_status list_ids(struct listing *l, const json_t *ids, struct mq_e
 	if (!json_is_array(ids) || json_array_size(ids) > STATUS_IDS_MAX)
 		return mq_fail(err, MQ_EINVAL, "ids must be an array of at most %d job ids", STATUS_IDS_MAX);
 	l->left = json_array_size(ids);
-	for (size_t i = 0; !s && i < json_array_size(ids); i++) {
+	for (size_t i = 0; !s && !l->more && i < json_array_size(ids); i++) {
 		const json_t *id = json_array_get(ids, i);
 
 		if (!json_is_integer(id))
@@ -215,7 +237,8 @@ static enum mq_status list_ids(struct listing *l, const json_t *ids, struct mq_e
 static enum mq_status verb_status(struct call *c, struct mq_error *err)
 {
 	const json_t *ids = json_object_get(c->args, "ids");
-	struct listing l = {.c = c, .jobs = json_array()};
+	struct listing l = {.c = c, .jobs = json_array(), .note = c->v->note};
+	char note[1200];
 	json_int_t after = 0, limit = STATUS_PAGE;
 	enum mq_status s;
 
@@ -230,13 +253,19 @@ static enum mq_status verb_status(struct call *c, struct mq_error *err)
 		l.left = (size_t)limit;
 		if (!s)
 			s = mq_store_job_each(c->v->store, after, limit + 1, list_row, &l, err);
+		if (s == MQ_ECORRUPT) { /* one job must not hide the others */
+			mq_log(MQ_LOG_ERROR, "status: %s", err->text);
+			snprintf(note, sizeof note, "%s; %s", c->v->note, err->text);
+			l.note = note;
+			s = MQ_OK;
+		}
 	}
 	if (s) {
 		json_decref(l.jobs);
 		return s;
 	}
 	return reply(c,
-	             json_pack("{s:o, s:b, s:s}", "jobs", l.jobs, "more", l.more, "note", c->v->note), err);
+	             json_pack("{s:o, s:b, s:s}", "jobs", l.jobs, "more", l.more, "note", l.note), err);
 }
 
 static enum mq_status verb_cancel(struct call *c, struct mq_error *err)

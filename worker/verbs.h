@@ -16,7 +16,9 @@ struct mq_verbs {
 	struct mq_exports *exports;
 	struct mq_statedir *dir;
 	const char *note;     /* the devices, in one line */
+	const char *events;   /* where events are published, or NULL */
 	int64_t started_ms;
+	uint64_t watchdog_ends; /* how often a stuck worker was ended on this state directory */
 };
 
 /* What goes back. data (for "read") is owned, like result. */

@@ -1,4 +1,5 @@
-/* newfile: see newfile.h. A failed fsync is never tried again: the caller writes the file anew. */
+/* newfile: see newfile.h. A failed fsync is never tried again, and is MQ_EIO whatever its errno: what
+ * the disk holds is not known any more, also when it only was full. */
 #include "config.h"
 
 #include "src/image/newfile.h"
@@ -58,7 +59,8 @@ enum mq_status mq_newfile_commit(struct mq_newfile *file, struct mq_error *err)
 
 	if (error) {
 		mq_newfile_abort(file);
-		return mq_fail_errno(err, error, "cannot sync %s %s", kind->what, file->name);
+		(void)mq_fail_errno(err, error, "cannot sync %s %s", kind->what, file->name);
+		return MQ_EIO;
 	}
 	error = mq_failpoint(kind->rename);
 	if (!error && renameat(file->dirfd, file->temporary, file->dirfd, file->name) != 0)
@@ -72,8 +74,9 @@ enum mq_status mq_newfile_commit(struct mq_newfile *file, struct mq_error *err)
 		error = errno;
 	if (error) {
 		(void)unlinkat(file->dirfd, file->name, 0);
-		return mq_fail_errno(err, error, "cannot sync the directory of %s %s", kind->what,
-		                     file->name);
+		(void)mq_fail_errno(err, error, "cannot sync the directory of %s %s", kind->what,
+		                    file->name);
+		return MQ_EIO;
 	}
 	return MQ_OK;
 }

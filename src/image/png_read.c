@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/alive.h"
 #include "src/failpoint.h"
 #include "src/image/sink.h"
 #include "src/image/strip.h"
@@ -150,6 +151,7 @@ static enum mq_status walk_idats(struct mq_png_reader *reader, uint64_t *offset,
 	uint32_t i, bytes, extra;
 
 	for (i = 0; i < reader->layout.strips; i++) {
+		mq_alive();
 		strip_shape(reader, i, &shape);
 		status = read_at(reader->fd, chunk, sizeof chunk, *offset, err);
 		if (status)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/alive.h"
 #include "src/failpoint.h"
 
 #define BUFFER_BYTES (256u << 10)
@@ -56,7 +57,7 @@ enum mq_status mq_sink_open(struct mq_sink *sink, int fd, uint64_t offset, bool 
 	sink->failpoint = failpoint;
 	sink->what = what;
 	sink->flushed = offset;
-	sink->buffer = malloc(BUFFER_BYTES);
+	sink->buffer = mq_failpoint("sink-alloc") ? NULL : malloc(BUFFER_BYTES);
 	if (hash)
 		sink->sha = EVP_MD_CTX_new();
 	if (!sink->buffer || (hash && !sink->sha)) {
@@ -90,6 +91,7 @@ static enum mq_status write_out(struct mq_sink *sink, const void *data, size_t b
 {
 	int error = mq_failpoint(sink->failpoint);
 
+	mq_alive();
 	if (!error)
 		error = mq_write_at(sink->fd, data, bytes, sink->flushed);
 	if (error)

@@ -1,4 +1,6 @@
 /* tileformat: see tileformat.h. */
+#include "config.h"
+
 #include "src/image/tileformat.h"
 
 #include <errno.h>
@@ -8,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "src/failpoint.h"
 
 #define HEADER_BYTES 40u
 #define ENTRY_BYTES 68u
@@ -90,13 +94,14 @@ void mq_tile_head_seal(uint8_t *head, uint32_t count)
 enum mq_status mq_tile_map(struct mq_tile_map *map, int dirfd, const char *name,
                            struct mq_error *err)
 {
-	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int error = mq_failpoint("tile-map");
+	int fd = error ? -1 : openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	enum mq_status status = MQ_OK;
 	struct stat st;
 	void *bytes;
 
 	if (fd < 0)
-		return mq_fail_errno(err, errno, "cannot open %s", name);
+		return mq_fail_errno(err, error ? error : errno, "cannot open %s", name);
 	if (fstat(fd, &st) != 0) {
 		status = mq_fail_errno(err, errno, "cannot read %s", name);
 	} else if (!S_ISREG(st.st_mode) || st.st_size <= 0 || (uint64_t)st.st_size > SIZE_MAX) {

@@ -22,6 +22,8 @@
 #define HEAD_ROOT_CELLS 103
 #define ROOT_IS_LEAF 13
 
+#define SMALL_BYTES (32 << 20) /* looked through in some tenths of a second */
+
 struct head {
 	uint8_t byte[HEAD_BYTES];
 	size_t len;
@@ -85,6 +87,11 @@ static int64_t size_beside(const char *path, const char *suffix)
 bool mq_check_has_log(const char *path)
 {
 	return size_beside(path, "-wal") >= 0;
+}
+
+bool mq_check_is_small(const char *path)
+{
+	return size_beside(path, "") <= SMALL_BYTES;
 }
 
 void mq_check_drop_empty_log(const char *path)
@@ -254,15 +261,18 @@ static int set_job_aside(sqlite3 *db, int64_t id)
 
 /* A job is damaged if its own row is, or a tile's of a job that goes on. Terminal jobs keep tiles
  * as they are: nobody reads them. */
-static const char damaged[] =
-	"SELECT id FROM jobs WHERE (" MQ_JOB_SOUND ") IS NOT TRUE"
+#define DAMAGED_JOBS                                                                               \
+	"SELECT id FROM jobs WHERE (" MQ_JOB_SOUND ") IS NOT TRUE"                                  \
 	" OR typeof(name) <> 'text' OR typeof(priority) <> 'integer' OR typeof(owner) <> 'integer'"
+
+static const char damaged_jobs[] = DAMAGED_JOBS;
+const char mq_check_damaged[] =
+	DAMAGED_JOBS
 	" UNION SELECT job FROM tiles WHERE job IN"
 	" (SELECT id FROM jobs WHERE state NOT IN ('done', 'failed', 'cancelled'))"
-	" AND (" MQ_TILE_SOUND ") IS NOT TRUE"
-	" LIMIT 1";
+	" AND (" MQ_TILE_SOUND ") IS NOT TRUE";
 
-static int set_all_aside(sqlite3 *db)
+static int set_all_aside(sqlite3 *db, const char *damaged)
 {
 	int64_t id = 0, last = 0;
 	int rc;
@@ -279,8 +289,9 @@ static int set_all_aside(sqlite3 *db)
 	}
 }
 
-enum mq_status mq_check_rows(sqlite3 *db, struct mq_error *err)
+enum mq_status mq_check_rows(sqlite3 *db, bool thorough, struct mq_error *err)
 {
+	const char *damaged = thorough ? mq_check_damaged : damaged_jobs;
 	enum mq_status status = MQ_OK;
 	int64_t found = 0;
 	int rc;
@@ -293,7 +304,7 @@ enum mq_status mq_check_rows(sqlite3 *db, struct mq_error *err)
 		rc = sqlite3_exec(db, "PRAGMA ignore_check_constraints = ON; BEGIN IMMEDIATE", NULL, NULL,
 		                  NULL);
 	if (rc == SQLITE_OK)
-		rc = set_all_aside(db);
+		rc = set_all_aside(db, damaged);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 	if (rc != SQLITE_OK)

@@ -258,7 +258,8 @@ static enum mq_status prepare_all(struct mq_store *store, struct mq_error *err)
 	return MQ_OK;
 }
 
-static enum mq_status open_checked(struct mq_store *store, const char *path, struct mq_error *err)
+static enum mq_status open_checked(struct mq_store *store, const char *path, bool thorough,
+                                   struct mq_error *err)
 {
 	enum mq_status status;
 	int rc, version = 0;
@@ -272,14 +273,14 @@ static enum mq_status open_checked(struct mq_store *store, const char *path, str
 	if (rc != SQLITE_OK)
 		return mq_fail_sqlite(store->db, rc, err, path);
 	status = mq_check_identity(store->db, path, &version, err);
-	if (status == MQ_OK)
+	if (status == MQ_OK && thorough)
 		status = mq_check_structure(store->db, err);
 	if (status == MQ_OK)
 		status = use_wal(store->db, err);
 	if (status == MQ_OK)
 		status = mq_schema_migrate(store->db, version, err);
 	if (status == MQ_OK)
-		status = mq_check_rows(store->db, err);
+		status = mq_check_rows(store->db, thorough, err);
 	if (status == MQ_OK)
 		status = prepare_all(store, err);
 	if (status != MQ_OK)
@@ -307,7 +308,9 @@ enum mq_status mq_store_open(const char *path, struct mq_store **out, struct mq_
 		return mq_fail(err, MQ_ENOMEM_HOST, "no host memory for %zu bytes", sizeof *store);
 	store->checkpoint_at = CHECKPOINT_FRAMES;
 	had_log = mq_check_has_log(path);
-	status = open_checked(store, path, err);
+	/* A clean end takes the log away. What a quick look has missed in a large database ends the process
+	 * when it is met, which leaves the log: then the next start looks through everything. */
+	status = open_checked(store, path, had_log || mq_check_is_small(path), err);
 	if (status != MQ_OK) {
 		mq_store_close(store);
 		if (!had_log)

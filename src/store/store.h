@@ -25,18 +25,28 @@
 
 struct mq_store;
 
-/* Opens or creates the database (WAL, FULL, EXCLUSIVE, quick_check). The caller holds the state
+/* Opens or creates the database (WAL, FULL, EXCLUSIVE; quick_check and every row that counts, but for a
+ * database of more than 32 MiB that was closed properly, of which it looks at the jobs' rows alone). The caller holds the state
  * directory's lock. MQ_EVERSION: a newer schema; MQ_ECORRUPT: not ours, or damaged; both untouched.
  * MQ_EBUSY: another program has it open. A job with values in its rows that cannot be is set aside:
  * it is failed, its error says why, and it is logged. Only one store of a path in one process. */
 enum mq_status mq_store_open(const char *path, struct mq_store **out, struct mq_error *err);
 void mq_store_close(struct mq_store *store);
 
+/* Calls each for every job that mq_store_open would set aside, and mends nothing (inspect.c). Give it a
+ * copy: files beside it may change. MQ_EVERSION and MQ_ECORRUPT as above. */
+enum mq_status mq_store_damaged_jobs(const char *path, void (*each)(void *arg, int64_t job), void *arg,
+                                     struct mq_error *err);
+
 /* A turn: BEGIN IMMEDIATE at the first change, COMMIT or ROLLBACK. Committing a turn without a
  * change costs nothing. *changed (may be NULL) says whether anything was written. A commit that
  * fails has rolled the turn back. */
 enum mq_status mq_store_commit(struct mq_store *store, bool *changed, struct mq_error *err);
 void mq_store_rollback(struct mq_store *store);
+
+/* Has watch called for every job that a turn changes, while it changes; it must not use the store. What
+ * is undone later has been told all the same. NULL: no more. */
+void mq_store_watch(struct mq_store *store, void (*watch)(void *arg, int64_t job), void *arg);
 
 /* ---- jobs (store_job.c) ---- */
 
@@ -56,6 +66,10 @@ struct mq_new_job {
  * cancelled job has given its request id up. */
 enum mq_status mq_store_job_add(struct mq_store *store, const struct mq_new_job *job, int64_t *id,
                                 bool *existing, struct mq_error *err);
+
+/* Whether a job has this request id. */
+enum mq_status mq_store_request_known(struct mq_store *store, const char *request_id, bool *known,
+                                      struct mq_error *err);
 
 /* One job as stored, with its tiles counted. Strings are owned; NULL where unknown. Times are ms since
  * 1970, 0 where unknown. */

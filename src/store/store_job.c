@@ -98,6 +98,22 @@ enum mq_status mq_store_job_add(struct mq_store *store, const struct mq_new_job 
 
 /* ---- reading ---- */
 
+enum mq_status mq_store_request_known(struct mq_store *store, const char *request_id, bool *known,
+                                      struct mq_error *err)
+{
+	struct mq_query q = mq_query_start(store, MQ_SQL_JOB_BY_REQUEST);
+	enum mq_status status;
+
+	mq_put_text(&q, request_id);
+	mq_put_text(&q, "");
+	mq_put_text(&q, "");
+	mq_put_int(&q, 0);
+	status = mq_query_step(&q, known, err);
+	if (status == MQ_OK && *known)
+		mq_query_end(&q);
+	return status;
+}
+
 void mq_job_row_clear(struct mq_job_row *row)
 {
 	free(row->name);
@@ -208,7 +224,7 @@ enum mq_status mq_store_job_each(struct mq_store *store, int64_t after, int64_t 
 	bool damaged = false;
 	int64_t id = after;
 
-	for (int64_t n = 0; status == MQ_OK && n < limit; n++) {
+	for (int64_t n = 0; status == MQ_OK && n < limit;) {
 		struct mq_job_row row = {0};
 		bool found;
 
@@ -219,6 +235,7 @@ enum mq_status mq_store_job_each(struct mq_store *store, int64_t after, int64_t 
 		if (status == MQ_OK) {
 			status = each(arg, &row);
 			mq_job_row_clear(&row);
+			n++; /* a page with a damaged row is as long as others */
 		} else if (status == MQ_ECORRUPT) {
 			if (!damaged)
 				damage = why;

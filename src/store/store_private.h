@@ -73,6 +73,8 @@ struct mq_store {
 	int64_t mark;          /* total changes when the present change began */
 	int wal_frames;        /* in the log after the last commit */
 	int checkpoint_at;     /* frames at which the next checkpoint is tried */
+	void (*watch)(void *arg, int64_t job); /* or NULL */
+	void *watch_arg;
 };
 
 /* ---- store.c ---- */
@@ -125,14 +127,19 @@ enum mq_job_state mq_col_job_state(struct mq_query *q, int col);
 enum mq_status mq_check_file(const char *path, struct mq_error *err);
 /* SQLite makes an empty log as soon as it reads a database that has none: a refusal takes it away. */
 bool mq_check_has_log(const char *path);
+/* So small that looking through all of it takes no time that anybody minds. */
+bool mq_check_is_small(const char *path);
 void mq_check_drop_empty_log(const char *path);
 /* The same judgement through SQLite, which sees the log too. *version is 0 for a new database. */
 enum mq_status mq_check_identity(sqlite3 *db, const char *path, int *version, struct mq_error *err);
 /* MQ_ECORRUPT if the file's structure is damaged. Bad values in sound rows are left to
  * mq_check_rows. */
 enum mq_status mq_check_structure(sqlite3 *db, struct mq_error *err);
-/* Sets jobs aside whose rows hold what cannot be: they fail, with readable values, and are logged. */
-enum mq_status mq_check_rows(sqlite3 *db, struct mq_error *err);
+/* Sets jobs aside whose rows hold what cannot be: they fail, with readable values, and are logged.
+ * thorough: looks at the rows of their tiles too. */
+enum mq_status mq_check_rows(sqlite3 *db, bool thorough, struct mq_error *err);
+/* Gives the ids of the jobs that a thorough mq_check_rows would set aside. */
+extern const char mq_check_damaged[];
 
 /* ---- schema.c ---- */
 

@@ -34,7 +34,10 @@ setup() {
 teardown() {
 	local pid
 	[ -z "$BATS_TEST_COMPLETED" ] && [ -s "$LOG" ] && { echo "--- the worker said:"; tail -n 30 "$LOG"; }
+	# scripts/coverage needs workers that end by themselves.
 	for pid in $(workers); do
+		[ -z "${MQ_GENTLE:-}" ] || kill "$pid" 2>/dev/null || true
+		[ -z "${MQ_GENTLE:-}" ] || until_true 10 ended "$pid" || true
 		kill -9 "$pid" 2>/dev/null || true
 	done
 	for pid in $(jobs -p); do

@@ -175,8 +175,8 @@ static void test_margins(void **state)
 
 static void test_limits(void **state)
 {
-	static const uint32_t limits[] = { 1, 2, 3, 7, 12, 13, 14, 28, 29, 30, 62, 63, 64, 65, 66, 127, 128,
-	                                   129, 255, 256, 257, 316, 317, 318, 10000 };
+	static const uint32_t limits[] = { 1, 2, 3, 7, 12, 13, 14, 28, 29, 30, 36, 37, 38, 61, 62, 63, 64, 65, 66, 127, 128,
+	                                   129, 255, 256, 257, 277, 278, 316, 317, 372, 373, 374, 397, 10000 };
 	unsigned i;
 
 	(void)state;

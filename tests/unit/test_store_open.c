@@ -330,9 +330,44 @@ static void a_bad_row_spoils_no_walk(void **state)
 	assert_int_equal(mq_store_job_each(f->store, 0, 9, count_row, &count, &why), MQ_ECORRUPT);
 	assert_non_null(strstr(why.text, "job 2"));
 	assert_int_equal(count, 2);
+	/* A page is filled up from behind the damaged row. */
+	count = 0;
+	assert_int_equal(mq_store_job_each(f->store, 0, 2, count_row, &count, NULL), MQ_ECORRUPT);
+	assert_int_equal(count, 2);
 }
 
 /* ---- killed ---- */
+
+/* Reading all of a large database takes seconds: not after a clean end. Then a job's own row is looked
+ * at, and a tile's as soon as there may have been an unclean end. */
+static void large_ones_are_looked_through_after_an_unclean_end(void **state)
+{
+	struct fixture *f = *state;
+	char log[320];
+	FILE *file;
+
+	fixture_reopen(f);
+	for (int i = 0; i < 3; i++)
+		add_job(f, 4, 1);
+	commit(f);
+	with_sqlite(f, "PRAGMA ignore_check_constraints = ON;"
+	               "CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(40000000));"
+	               "UPDATE tiles SET strip_first = -1 WHERE job = 1 AND strip_first = 0;"
+	               "UPDATE jobs SET width = 0 WHERE id = 2");
+	fixture_reopen(f);
+	assert_int_equal(get(f, 1).state, MQ_JOB_QUEUED);
+	assert_int_equal(get(f, 2).state, MQ_JOB_FAILED);
+	mq_store_close(f->store);
+	f->store = NULL;
+	snprintf(log, sizeof log, "%s-wal", f->path);
+	assert_int_not_equal(access(log, F_OK), 0);
+	file = fopen(log, "w");
+	assert_non_null(file);
+	fclose(file);
+	fixture_reopen(f);
+	assert_int_equal(get(f, 1).state, MQ_JOB_FAILED);
+	assert_int_equal(get(f, 3).state, MQ_JOB_QUEUED);
+}
 
 static void kill_keeps_what_was_committed(void **state)
 {
@@ -683,6 +718,7 @@ int main(void)
 		TEST(refuses_damage),
 		TEST(sets_bad_jobs_aside),
 		TEST(a_bad_row_spoils_no_walk),
+		TEST(large_ones_are_looked_through_after_an_unclean_end),
 		TEST(kill_keeps_what_was_committed),
 	};
 	const struct CMUnitTest failing[] = {

@@ -1,0 +1,229 @@
+"""Full and failing disks: at each step that writes, and for real on a small tmpfs. Without space the job
+pauses, says why, and goes on by itself; a sync that fails ends the process, whatever its errno, and
+recovery renders again what it was about."""
+import os
+import re
+import subprocess
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+from failpoints import names
+from rig import (JOBS, Faults, Gone, Refused, Rig, check, check_outputs, finish_and_check, reference,
+                 submit_all, until)
+
+SPACE = ("enospc", "edquot")
+SYNCS = re.compile(r".*-(fsync|dirsync)$")
+WRITES = re.compile(r".*-(create|write|rename|mkdir|index)$")
+STORE = re.compile(r"store-(commit|committed)$")
+# The first turn of the store is recovery's.
+START = re.compile(r"state-|store-(open|migrate|begin)$")
+
+
+def expected(name, fault):
+    """pause: the job pauses and goes on. end: the process ends by itself. start: it does not start.
+    refuse: a download is refused. none: nobody notices before the next start."""
+    if START.match(name):
+        return "start"
+    if name in ("export-create", "export-write"):
+        return "refuse"
+    if name.startswith("tidy-"):
+        return "none"
+    if SYNCS.match(name) or STORE.match(name):
+        return "end"
+    if WRITES.match(name):
+        return "pause" if fault in SPACE else "end"
+    return None
+
+
+def session(rig, acknowledged):
+    refused = 0
+    submit_all(rig.client, acknowledged)
+    rig.client.wait_done(acknowledged.values())
+    for name, job in acknowledged.items():
+        for again in (True, False):
+            try:
+                check_outputs(rig.client, name, job, JOBS[name])
+                break
+            except Refused as e:
+                check(again and e.status in ("no-space", "io"), str(e))
+                refused += 1
+    return refused
+
+
+def fault_at(name, fault, n, faults):
+    what, wanted = f"{name}:{n}:{fault}", expected(name, fault)
+    with Rig() as rig:
+        acknowledged, refused = {}, 0
+        up = rig.start(failpoints=what, ready=wanted != "start")
+        if up is not None:
+            try:
+                refused = session(rig, acknowledged)
+            except Gone:
+                pass
+        check(rig.ended() == (wanted in ("end", "start")),
+              f"{what}: {wanted} was expected, exit {rig.process.poll()}")
+        check((up is None) == (wanted == "start"), f"{what}: started, though it must not")
+        check((refused > 0) == (wanted == "refuse"), f"{what}: {refused} downloads were refused")
+        paused = "is paused: disk full: " in rig.text()
+        check(paused == (wanted == "pause"), f"{what}: paused is {paused}")
+        if rig.ended():
+            check(rig.process.returncode in (1, 2), f"{what}: exit {rig.process.returncode}")
+            faults[wanted].add(rig.start())
+        else:
+            faults[wanted].add()
+            if wanted == "none":
+                rig.kill()
+                rig.start()
+        finish_and_check(rig, acknowledged)
+
+
+def at_each_write(soak):
+    faults = {"pause": Faults("ENOSPC, EDQUOT at each write: paused, resumed"),
+              "end": Faults("EIO at each write, any errno at each sync: ended, recovered"),
+              "start": Faults("no space or EIO at start"), "none": Faults("leftovers not removed"),
+              "refuse": Faults("no space or EIO in a download")}
+    runs = []
+    for name in names():
+        for fault in ("enospc", "edquot", "eio"):
+            if expected(name, fault) and (soak or fault != "edquot" or name.endswith("write")):
+                runs += [(name, fault, n) for n in ((1, 2) if soak else (1,))
+                         if n == 1 or not START.match(name) and not name.startswith("counts-")]
+    check(len(runs) > 50, f"only {len(runs)} faults")
+    with ThreadPoolExecutor(3) as pool:
+        for run in [pool.submit(fault_at, *args, faults) for args in runs]:
+            run.result()
+    return list(faults.values())
+
+
+def told(soak):
+    """An outage of some seconds: status says paused and why, other verbs work, and it goes on."""
+    faults = Faults("disk full for some seconds")
+    with Rig() as rig:
+        rig.start(failpoints=",".join(f"tile-write:{n}:enospc" for n in range(1, 4)))
+        job = rig.client.submit(JOBS["counts"])
+        row = until(20, lambda: next((r for r in [rig.client.row(job)] if r["state"] == "paused"), None),
+                    "the job is paused")
+        check(row["reason"] == "disk full: cannot write a tile file: No space left on device",
+              f"reason: {row['reason']}")
+        rig.client.wait_done([job], 30)
+        check(rig.client.row(job)["reason"] is None, "the reason stays")
+        check_outputs(rig.client, "counts", job, JOBS["counts"])
+        check(not rig.ended(), "the worker ended")
+        faults.add()
+    return [faults]
+
+
+def pause_is_kept(soak):
+    """Killed while jobs are paused: they go on by themselves after the start."""
+    with Rig() as rig:
+        rig.start(failpoints="tile-write:*:enospc")
+        acknowledged = {}
+        submit_all(rig.client, acknowledged)
+        until(20, lambda: all(r["state"] == "paused" for r in rig.client.rows()), "all are paused")
+        rig.kill()
+        rig.start()
+        finish_and_check(rig, acknowledged)
+
+
+class SmallDisk:
+    """A tmpfs, or a skip where mounting is not allowed."""
+
+    def __init__(self, rig, mib):
+        self.path, self.mib = f"{rig.root}/disk", mib
+
+    def __enter__(self):
+        os.mkdir(self.path)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.mib}m", "tmpfs", self.path],
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise unittest.SkipTest(f"no tmpfs can be mounted: {done.stderr.strip()}")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+    def fill(self, leave):
+        """Leaves so many bytes."""
+        fs = os.statvfs(self.path)
+        with open(f"{self.path}/filler", "ab") as f:
+            f.write(b"\0" * max(fs.f_bavail * fs.f_frsize - leave, 0))
+
+    def empty(self):
+        os.unlink(f"{self.path}/filler")
+
+
+# About 5 MB, hard to compress.
+NOISE = {"width": 2048, "height": 2048, "center": ["-0.743643887037151", "0.13182590420533"],
+         "zoom": "5000", "iterations": 2000, "palette": "spectrum", "palette_period": "3"}
+
+
+def full_for_real(soak):
+    faults = Faults("a tmpfs that is full")
+    wanted = reference("noise", NOISE)
+    for leave in (1 << 20, 300 << 10, 2 << 20) if soak else (1 << 20,):
+        with Rig() as rig, SmallDisk(rig, 40) as disk:
+            rig.dir = f"{disk.path}/s"
+            rig.start()
+            quick = rig.client.submit(JOBS["counts"])
+            rig.client.wait_done([quick])
+            disk.fill(leave)
+            job = rig.client.submit(NOISE, request_id="noise")
+            row = until(60, lambda: next((r for r in [rig.client.row(job)] if r["state"] == "paused"),
+                                         None), "the job is paused")
+            check("No space left on device" in row["reason"], f"reason: {row['reason']}")
+            check_outputs(rig.client, "counts", quick, JOBS["counts"])
+            disk.empty()
+            rig.client.wait_done([job], 90)
+            check(rig.client.outputs(job, NOISE) == wanted, "another picture")
+            check(not rig.ended(), "the worker ended")
+            faults.add()
+            rig.kill()
+    return [faults]
+
+
+def too_large(soak):
+    """Refused at submit with figures, but only what cannot fit; a repeated request is not refused."""
+    with Rig() as rig, SmallDisk(rig, 8) as disk:
+        rig.dir = f"{disk.path}/s"
+        rig.start()
+        huge = dict(JOBS["colour"], width=262144, height=262144)
+        try:
+            rig.client.submit(huge)
+            check(False, "262144 x 262144 was accepted on 8 MiB")
+        except Refused as e:
+            check(e.status == "no-space" and re.search(r"at least \d+ MiB .* \d+ MiB free", e.error),
+                  str(e))
+        # One colour: compresses as well as anything.
+        flat = {"width": 16384, "height": 16384, "view": ["-0.1", "0.1", "-0.1", "0.1"],
+                "iterations": 10, "inside": "123456"}
+        job = rig.client.submit(flat, request_id="flat")
+        rig.client.wait_done([job], 60)
+        disk.fill(4096)
+        check(rig.client.submit(flat, request_id="flat") == job, "repeated")
+        rig.kill()
+
+
+def database_full(soak):
+    """A commit without space is not acknowledged: the process ends, clients ask again."""
+    faults = Faults("database full at a commit")
+    for n in range(1, 9 if soak else 4):
+        with Rig() as rig:
+            rig.start(failpoints=f"store-commit:{n}:enospc")
+            acknowledged = {}
+            try:
+                submit_all(rig.client, acknowledged)
+                rig.wait_end()
+            except Gone:
+                pass
+            check(rig.process.poll() == 1, f"exit {rig.process.poll()}")
+            faults.add(rig.start())
+            finish_and_check(rig, acknowledged)
+    return [faults]
+
+
+TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
+         ("a full disk: status says so, and the job goes on by itself", told),
+         ("jobs paused by a full disk go on after a kill", pause_is_kept),
+         ("a small disk that is full for real", full_for_real),
+         ("a job that cannot fit is refused with figures", too_large),
+         ("a database that is full acknowledges nothing", database_full)]

@@ -1,0 +1,57 @@
+"""A tile that kills the worker whenever it runs, and a service manager that starts the worker again:
+its job fails after a bounded number of deaths, with an error that names the strip; the others finish."""
+import time
+
+from rig import JOBS, Faults, Gone, Rig, check, check_outputs, until
+
+# 64 strips in tiles of four.
+WIDE = {"width": 65536, "height": 1024, "view": ["0.3", "2", "-1", "1"], "iterations": 20,
+        "palette": "gray"}
+# One tile of four is halved twice before it is one strip, which may kill five times; the first death
+# has others in flight. Deaths that meet the suspects' queue before the poison is alone come on top.
+DEATHS_MAX = 2 + 5 + 4
+
+
+def poisoned(strips, healthy_name, faults):
+    with Rig() as rig:
+        points = ",".join(f"poison-1-{strip}:*:kill" for strip in strips)
+        rig.start(failpoints=points, ready=False)
+        acknowledged, deaths, began, last = {}, 0, time.monotonic(), None
+        while True:
+            check(time.monotonic() < began + 60, f"still dying after 60 s and {deaths} deaths")
+            try:
+                if not acknowledged:
+                    acknowledged["wide"] = rig.client.submit(WIDE, request_id="wide")
+                for n in healthy_name:
+                    acknowledged[n] = rig.client.submit(JOBS[n], request_id=n)
+                rows = {r["id"]: r for r in rig.client.rows()}
+                last = rows[acknowledged["wide"]]
+                if last["state"] == "failed":
+                    break
+                check(last["state"] != "done", "a poisoned job is done")
+                time.sleep(0.02)
+            except Gone:
+                deaths += 1
+                rig.wait_end()
+                faults.add(rig.start(failpoints=points, ready=False))
+        check(deaths <= DEATHS_MAX, f"{deaths} deaths")
+        check("ended the worker" in last["error"] and any(f"strip {s} " in last["error"] for s in strips),
+              f"error: {last['error']}")
+        others = {n: acknowledged[n] for n in healthy_name}
+        until(30, lambda: all(rig.client.row(j)["state"] == "done" for j in others.values()),
+              "the other jobs are done")
+        for name, job in others.items():
+            check_outputs(rig.client, name, job, JOBS[name])
+        check(not rig.ended(), "the worker ended after the poison was found")
+        rig.check_tidy()
+        print(f"# {deaths} deaths, then: {last['error']}", flush=True)
+
+
+def poison(soak):
+    faults = Faults("a tile that kills, restarted by a service manager")
+    for strips in ([37], [0], [63, 5], list(range(64))) if soak else ([37], [63, 5]):
+        poisoned(strips, list(JOBS), faults)
+    return [faults]
+
+
+TESTS = [("a tile that kills fails its own job and no other", poison)]

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# The event socket: rows as they change, the present one on subscription, and no harm from who does
+# not read.
+load helper
+
+subscriber() {
+	WORKER=$WORKER timeout 100 "$PYTHON" -c "
+import sys
+sys.path.insert(0, '$BATS_TEST_DIRNAME')
+from hostile import *
+
+def subscribe(topic):
+    s = zmq.Context.instance().socket(zmq.SUB)
+    s.linger = 0
+    s.rcvhwm = 10000
+    s.connect(alive()['events'])
+    s.subscribe(topic)
+    return s
+
+def event(s, seconds=10):
+    assert s.poll(seconds * 1000), 'no event'
+    topic, row = s.recv_multipart()
+    row = json.loads(row)
+    assert topic == b'job/%d' % row['id'], topic
+    return row
+
+def rows_until(s, state, seconds=60):
+    rows = [event(s, seconds)]
+    while rows[-1]['state'] != state:
+        rows.append(event(s, seconds))
+    return rows
+$1
+os._exit(0)"
+	still_runs "$WORKER"
+}
+
+@test "the present row, the changes, the end" {
+	start_worker
+	mq submit "${ENDLESS[@]}" 2>/dev/null
+	until_true 10 state_is 1 running
+	mq submit "${LONG[@]}" 2>/dev/null
+	subscriber '
+s = subscribe("job/2")
+row = event(s)
+assert row["state"] == "queued" and row["progress"] == 0, row
+assert row.keys() == call("status", ids=[2])["result"]["jobs"][0].keys()
+assert not s.poll(700), s.recv_multipart()
+call("cancel", id=1)
+rows = rows_until(s, "done")
+states = [r["state"] for r in rows]
+order = [a for a, b in zip(states, [None] + states) if a != b]
+assert [x for x in order if x != "queued"] == ["running", "assembling", "done"], order
+progress = [r["progress"] for r in rows]
+assert progress == sorted(progress) and progress[-1] == 1, progress
+assert rows[-1] == call("status", ids=[2])["result"]["jobs"][0]
+late = subscribe("job/2")
+assert event(late)["state"] == "done"'
+}
+
+@test "all jobs, and none that is not there" {
+	start_worker
+	subscriber '
+all_, none = subscribe("job/"), subscribe("job/99")
+for bad in ("job/0", "job/-1", "job/1x", "job/99999999999999999999", "jo", "x" * 10000, ""):
+    subscribe(bad)
+time.sleep(0.3)
+for n in range(3):
+    call("submit", job={"width": 64, "height": 64, "iterations": 50}, priority=-n)
+done = set()
+while done != {1, 2, 3}:
+    row = event(all_)
+    if row["state"] == "done":
+        done.add(row["id"])
+assert not none.poll(300)'
+}
+
+@test "progress is told five times a second at most" {
+	start_worker
+	subscriber '
+s = subscribe("job/1")
+call("submit", job={"width": 4096, "height": 4096, "iterations": 2000, "palette": "gray",
+                    "view": ["-0.75000015", "-0.75000005", "0.0004998", "0.0005002"]})
+begun = time.time()
+rows = rows_until(s, "done")
+tiles = rows[-1]["tiles_total"]
+assert len(rows) >= 4 and len(rows) <= 5 + 5 * (time.time() - begun), (len(rows), time.time() - begun)
+assert any(0 < r["progress"] < 0.98 for r in rows)'
+}
+
+@test "subscribers that do not read" {
+	start_worker
+	subscriber '
+slow = [peer(EVENTS, b"SUB") for n in range(20)]
+for s in slow:
+    s.sendall(frame(b"\1job/"))
+    s.settimeout(0.01)
+good = subscribe("job/")
+with Watch() as w:
+    end, n = time.time() + 6, 0
+    while time.time() < end:
+        # 100 kB an event
+        third = "0." + "3" * 19000
+        call("submit", job={"width": 8, "height": 8, "iterations": 5, "inside": "%06x" % n,
+             "view": ["-" + third, third, "-0." + "6" * 19000, "0." + "6" * 19000]})
+        n += 1
+        # and a subscription is answered with a row, whoever reads it
+        for s in slow[:5]:
+            try:
+                s.sendall(frame(b"\1job/1") * 100)
+            except OSError:
+                pass
+heard = 0
+while good.poll(200):
+    good.recv_multipart()
+    heard += 1
+assert heard > n, (heard, n)
+# 64 events a peer
+assert w.peak < w.before + 20 * 64 * 0.08 + 60, w.peak'
+}
+
+@test "the event socket is as closed as the other one, and may be missing" {
+	start_worker
+	[ "$(stat -c %a "$MANDELQ_STATE_DIR/mandelqd.sock.events")" = 660 ]
+	stop_worker
+	[ ! -e "$MANDELQ_STATE_DIR/mandelqd.sock.events" ]
+	echo mine >"$MANDELQ_STATE_DIR/mandelqd.sock.events"
+	refuses_to_start mandelqd.sock.events
+	[ "$(cat "$MANDELQ_STATE_DIR/mandelqd.sock.events")" = mine ]
+	rm "$MANDELQ_STATE_DIR/mandelqd.sock.events"
+
+	# 104 bytes: the socket has room for its name, the event socket has not
+	export MANDELQ_ENDPOINT=ipc://$ROOT/$(printf '%0*d' $((104 - ${#ROOT} - 1)) 0)
+	start_worker
+	grep -q 'no events are published' "$LOG"
+	[ "$(submit_and_wait "${SMALL[@]}")" = 1 ]
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bats
+# What is released: the tarball has the sources, all of them and nothing else, and everything that
+# states a version states the same.
+MQ_TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+MQ_BUILD=${MQ_BUILD:-$MQ_TOP/build/check}
+
+version() {
+	sed -n "s/^PACKAGE_VERSION = //p" "$MQ_BUILD/Makefile"
+}
+
+@test "make dist packs every file of the repository, and no other but what autoreconf makes" {
+	git -C "$MQ_TOP" rev-parse --git-dir >/dev/null 2>&1 || skip "no git repository"
+	cd "$MQ_BUILD"
+	make -s dist distdir="$BATS_TEST_TMPDIR/dist" am__remove_distdir=: >"$BATS_TEST_TMPDIR/log" 2>&1 ||
+		{ tail -n 20 "$BATS_TEST_TMPDIR/log"; return 1; }
+	# The repository's own business: hidden files.
+	git -C "$MQ_TOP" ls-files --cached --others --exclude-standard | grep -v '^\.' | sort >"$BATS_TEST_TMPDIR/sources"
+	(cd "$BATS_TEST_TMPDIR/dist" && find . -type f -o -type l) | sed 's|^\./||' |
+		grep -vxE '(build-aux/.*|Makefile\.in|aclocal\.m4|config\.h\.in|configure)' | sort >"$BATS_TEST_TMPDIR/packed"
+	diff "$BATS_TEST_TMPDIR/sources" "$BATS_TEST_TMPDIR/packed"
+}
+
+@test "the Debian packages and NEWS have the version of configure.ac" {
+	[ -n "$(version)" ]
+	[ "$(sed -n '1s/^mandelq (\([^)]*\)).*/\1/p' "$MQ_TOP/debian/changelog")" = "$(version)" ]
+	[ "$(sed -n '1s/^mandelq //p' "$MQ_TOP/NEWS")" = "$(version)" ]
+	[ "$("$MQ_BUILD/mandelq" --version)" = "mandelq $(version)" ]
+	[ "$("$MQ_BUILD/mandelqd" --version)" = "mandelqd $(version)" ]
+}
+
+@test "what the Debian packages need to be built is what scripts/deps installs" {
+	wanted=$(sed -n '/^Build-Depends:/,/^[^ ]/p' "$MQ_TOP/debian/control" | grep -oE '^ [a-z0-9.+-]+' | tr -d ' ' | grep '^lib.*-dev$' | sort)
+	[ "$(wc -l <<<"$wanted")" -gt 8 ]
+	[ "$wanted" = "$(sed -n '/^packages=(/,/^)/p' "$MQ_TOP/scripts/deps" | grep -oE '[a-z0-9.+-]+' | grep '^lib.*-dev$' | grep -v '^libc6-dev$' | sort)" ]
+}

@@ -1,0 +1,66 @@
+/* space: see space.h. */
+#include "config.h"
+
+#include "worker/space.h"
+
+#include <errno.h>
+#include <sys/statvfs.h>
+
+#include "src/failpoint.h"
+
+#define SOME_BYTES (64ull << 20)
+#define SOME_SHARE 32
+/* Samples that one byte of a picture can hold at best, and pixels that one byte of kept counts can: see
+ * mandelqd(8), which tells users. */
+#define SAMPLES_A_BYTE 1000
+#define PIXELS_A_BYTE 5000
+
+static enum mq_status look(const struct mq_statedir *dir, uint64_t *free_bytes, uint64_t *total,
+			   struct mq_error *err)
+{
+	struct statvfs fs;
+	int e = mq_failpoint("disk-free");
+
+	if (e != ENOSPC && (e || fstatvfs(dir->fd, &fs)))
+		return mq_fail_errno(err, e ? e : errno, "looking at the disk of %s", dir->path);
+	if (e) {
+		*free_bytes = *total = 0;
+		return MQ_OK;
+	}
+	*free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	*total = (uint64_t)fs.f_blocks * fs.f_frsize;
+	return MQ_OK;
+}
+
+enum mq_status mq_space_some(const struct mq_statedir *dir, bool *some, struct mq_error *err)
+{
+	uint64_t available = 0, total = 0;
+	enum mq_status s = look(dir, &available, &total, err);
+
+	if (s)
+		return s;
+	*some = available > 0 &&
+		available >= (total / SOME_SHARE < SOME_BYTES ? total / SOME_SHARE : SOME_BYTES);
+	return MQ_OK;
+}
+
+enum mq_status mq_space_fits(const struct mq_statedir *dir, const struct mq_layout *layout,
+			     bool keep_counts, struct mq_error *err)
+{
+	uint64_t pixels = (uint64_t)layout->width * layout->height, available = 0, total = 0, need;
+	enum mq_status s = look(dir, &available, &total, err);
+
+	if (s)
+		return s;
+	need = pixels * layout->channels / SAMPLES_A_BYTE;
+	if (keep_counts)
+		need += pixels / PIXELS_A_BYTE;
+	need *= 2; /* the tiles stay until the picture is whole */
+	if (need <= available)
+		return MQ_OK;
+	return mq_fail(
+		err, MQ_ENOSPC,
+		"this picture needs at least %llu MiB on the disk of %s, which has %llu MiB free",
+		(unsigned long long)(need >> 20) + 1, dir->path,
+		(unsigned long long)(available >> 20));
+}

@@ -1,0 +1,20 @@
+/* space: room on the disk of the state directory. Called by the main thread: at submit, and by the
+ * scheduler while jobs are paused for want of it. */
+#ifndef MQ_SPACE_H
+#define MQ_SPACE_H
+
+#include <stdbool.h>
+
+#include "src/status.h"
+#include "src/tile.h"
+#include "worker/statedir.h"
+
+/* Whether there is enough to be worth another try: 64 MiB, or on a small file system a 32nd of it. */
+enum mq_status mq_space_some(const struct mq_statedir *dir, bool *some, struct mq_error *err);
+
+/* MQ_ENOSPC, with figures, when the job could not fit even if its picture compressed as well as one
+ * colour does. Most pictures need more: what runs out later pauses the job. */
+enum mq_status mq_space_fits(const struct mq_statedir *dir, const struct mq_layout *layout,
+			     bool keep_counts, struct mq_error *err);
+
+#endif
