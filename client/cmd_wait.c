@@ -11,22 +11,36 @@
 static enum mq_status open_jobs(struct mq_client *client, int64_t **ids, size_t *count,
 				struct mq_error *err)
 {
-	json_t *rows = NULL;
-	enum mq_status status = mq_rows_fetch(client, NULL, 0, &rows, NULL, err);
-	int64_t *list = NULL;
+	struct mq_rows_filter filter = { .states = mq_rows_open_states() };
+	struct mq_rows_list list = { 0 };
+	int64_t *found = NULL;
+	enum mq_status status = MQ_ENOMEM_HOST;
 
-	if (status != MQ_OK)
-		return status;
-	list = calloc(json_array_size(rows) + 1, sizeof(*list));
-	if (!list)
-		status = mq_fail(err, MQ_ENOMEM_HOST, "no memory for %zu ids",
-				 json_array_size(rows));
 	*count = 0;
-	for (size_t i = 0; list && i < json_array_size(rows); i++)
-		if (!mq_job_is_terminal(mq_row_state(json_array_get(rows, i))))
-			list[(*count)++] = mq_row_id(json_array_get(rows, i));
-	json_decref(rows);
-	*ids = list;
+	if (filter.states)
+		status = mq_rows_list(client, &filter, &list, err);
+	if (status == MQ_OK) {
+		found = calloc(json_array_size(list.rows) + 1, sizeof(*found));
+		if (!found)
+			status = MQ_ENOMEM_HOST;
+	}
+	if (status == MQ_ENOMEM_HOST)
+		mq_fail(err, status, "no memory for a list of jobs");
+	for (size_t i = 0; found && i < json_array_size(list.rows); i++)
+		found[(*count)++] = mq_row_id(json_array_get(list.rows, i));
+	json_decref(filter.states);
+	mq_rows_list_clear(&list);
+	*ids = found;
+	return status;
+}
+
+/* rows is NULL when there was nothing to wait for. */
+static enum mq_status print_json(const json_t *rows, struct mq_error *err)
+{
+	json_t *none = rows ? NULL : json_array();
+	enum mq_status status = mq_command_print_json(rows ? rows : none, err);
+
+	json_decref(none);
 	return status;
 }
 
@@ -51,6 +65,8 @@ enum mq_status mq_cmd_wait(const struct mq_options *options, struct mq_error *er
 	waiting.ids = ids;
 	if (status == MQ_OK && waiting.count)
 		status = mq_wait_jobs(client, &waiting, &rows, &why);
+	if (status == MQ_OK && options->count[MQ_OPT_JSON])
+		status = print_json(rows, &why);
 	if (status == MQ_OK)
 		status = mq_wait_report(rows, waiting.quiet, &why);
 	if (status == MQ_ESTOPPED)

@@ -1,7 +1,9 @@
 /* command_util: what more than one command does with its operands, and the submit call. */
 #include "client/command.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "client/interrupt.h"
 #include "client/jobargs.h"
@@ -34,6 +36,24 @@ enum mq_status mq_command_ids(const struct mq_options *options, int64_t **ids, s
 	return MQ_OK;
 }
 
+enum mq_status mq_command_print_json(const json_t *value, struct mq_error *err)
+{
+	if (json_dumpf(value, stdout, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15)) != 0)
+		return mq_fail(err, MQ_EIO, "cannot write to standard output");
+	putchar('\n');
+	return mq_say_flush_stdout(err);
+}
+
+enum mq_status mq_command_random_id(char out[24], struct mq_error *err)
+{
+	uint64_t bits;
+
+	if (getrandom(&bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+		return mq_fail(err, MQ_EIO, "the system gives no random numbers");
+	snprintf(out, 24, "auto-%016llx", (unsigned long long)bits);
+	return MQ_OK;
+}
+
 enum mq_status mq_command_until(const struct mq_options *options, enum mq_option_id id,
 				int64_t *until, struct mq_error *err)
 {
@@ -49,21 +69,27 @@ enum mq_status mq_command_until(const struct mq_options *options, enum mq_option
 	return status;
 }
 
+void mq_command_warnings(const json_t *result)
+{
+	const json_t *warnings = json_object_get(result, "warnings");
+
+	for (size_t i = 0; i < json_array_size(warnings); i++)
+		if (json_is_string(json_array_get(warnings, i)))
+			mq_say("warning: %s", json_string_value(json_array_get(warnings, i)));
+}
+
 enum mq_status mq_command_submit(struct mq_client *client, const struct mq_options *options,
 				 json_t *job, const char *request_id, struct mq_submitted *out,
 				 struct mq_error *err)
 {
-	json_t *args = NULL, *result = NULL, *warnings;
+	json_t *args = NULL, *result = NULL;
 	enum mq_status status = mq_jobargs_submit(options, job, request_id, &args, err);
 
 	if (status == MQ_OK)
 		status = mq_client_call(client, "submit", args, &result, err);
 	if (status != MQ_OK)
 		return status;
-	warnings = json_object_get(result, "warnings");
-	for (size_t i = 0; i < json_array_size(warnings); i++)
-		if (json_is_string(json_array_get(warnings, i)))
-			mq_say("warning: %s", json_string_value(json_array_get(warnings, i)));
+	mq_command_warnings(result);
 	if (!mq_row_integer(result, "id", 1, &out->id))
 		status = mq_fail(err, MQ_EPROTO, "the worker sent no proper answer to \"submit\"");
 	out->existing = json_is_true(json_object_get(result, "existing"));

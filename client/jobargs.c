@@ -220,7 +220,7 @@ static enum mq_status set_iterations(json_t *job, const struct mq_options *optio
 	return set_number(job, "iterations", options, MQ_OPT_ITERATIONS, 4294967294u, err);
 }
 
-static enum mq_status apply(json_t *job, const struct mq_options *o, struct mq_error *err)
+enum mq_status mq_jobargs_apply(json_t *job, const struct mq_options *o, struct mq_error *err)
 {
 	enum mq_status status;
 
@@ -262,7 +262,7 @@ enum mq_status mq_jobargs_build(const struct mq_options *options, struct mq_clie
 	else if (!(made = json_object()))
 		status = no_memory(err);
 	if (status == MQ_OK)
-		status = apply(made, options, err);
+		status = mq_jobargs_apply(made, options, err);
 	if (status == MQ_OK)
 		*job = made;
 	else
@@ -294,6 +294,15 @@ static enum mq_status read_priority(const struct mq_options *options, json_int_t
 	return MQ_OK;
 }
 
+/* 0 when it is not given. */
+static enum mq_status read_after(const struct mq_options *options, int64_t *out, struct mq_error *err)
+{
+	*out = 0;
+	if (!options->count[MQ_OPT_AFTER])
+		return MQ_OK;
+	return mq_rows_parse_id(options->value[MQ_OPT_AFTER], "--after: ", out, err);
+}
+
 /* --name as the worker gets it. */
 static const char *name_of(const struct mq_options *options)
 {
@@ -305,6 +314,7 @@ enum mq_status mq_jobargs_check(const struct mq_options *options, const char *re
 {
 	const char *name = name_of(options);
 	json_int_t priority;
+	int64_t after;
 	enum mq_status status = MQ_OK;
 
 	if (name[0])
@@ -312,6 +322,8 @@ enum mq_status mq_jobargs_check(const struct mq_options *options, const char *re
 	if (status == MQ_OK)
 		status = mq_job_check_label(request_id, strlen(request_id), MQ_JOB_REQUEST_ID_MAX,
 					    "--request-id", err);
+	if (status == MQ_OK)
+		status = read_after(options, &after, err);
 	return status == MQ_OK ? read_priority(options, &priority, err) : status;
 }
 
@@ -319,13 +331,17 @@ enum mq_status mq_jobargs_submit(const struct mq_options *options, json_t *job,
 				 const char *request_id, json_t **args, struct mq_error *err)
 {
 	json_int_t priority = 0;
+	int64_t after = 0;
 	enum mq_status status = mq_jobargs_check(options, request_id, err);
 
 	if (status == MQ_OK)
 		status = read_priority(options, &priority, err);
+	if (status == MQ_OK)
+		status = read_after(options, &after, err);
 	if (status != MQ_OK)
 		return status;
-	*args = json_pack("{s:O,s:s,s:I,s:s}", "job", job, "name", name_of(options), "priority",
-			  priority, "request_id", request_id);
+	*args = json_pack("{s:O,s:s,s:I,s:s,s:o}", "job", job, "name", name_of(options), "priority",
+			  priority, "request_id", request_id, "after",
+			  after ? json_integer((json_int_t)after) : json_null());
 	return *args ? MQ_OK : no_memory(err);
 }

@@ -18,6 +18,9 @@ bool mq_jobargs_need_worker(const struct mq_options *options);
 enum mq_status mq_jobargs_build(const struct mq_options *options, struct mq_client *client,
 				json_t **job, struct mq_error *err);
 
+/* Puts the options that are given into a job in place of what it has. */
+enum mq_status mq_jobargs_apply(json_t *job, const struct mq_options *options, struct mq_error *err);
+
 /* Checks --name, --priority and request_id (not NULL). MQ_EINVAL names the option. */
 enum mq_status mq_jobargs_check(const struct mq_options *options, const char *request_id,
 				struct mq_error *err);

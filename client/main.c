@@ -4,13 +4,16 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <zmq.h>
 
 #include "client/command.h"
+#include "client/completion.h"
 #include "client/interrupt.h"
 #include "client/say.h"
 
-static const struct mq_command commands[] = {
-	{ "submit", MQ_SCOPE_SUBMIT, " [PICTURE.png]", "give the worker a job, and print its id",
+const struct mq_command mq_commands[] = {
+	{ "submit", MQ_SCOPE_SUBMIT, " [PICTURE.png | JOB.json... | -]",
+	  "give the worker a job, or many, and print their ids",
 	  "mandelq submit --size=20000 --center=-0.7436,0.1318 --zoom=2000 --palette=ocean",
 	  mq_cmd_submit },
 	{ "status", MQ_SCOPE_STATUS, " [ID...]", "show jobs and how far they are",
@@ -20,26 +23,45 @@ static const struct mq_command commands[] = {
 	  "mandelq wait 3 --timeout=60", mq_cmd_wait },
 	{ "fetch", MQ_SCOPE_FETCH, " ID -o FILE", "get the picture of a job, or its counts",
 	  "mandelq fetch 3 -o poster.png", mq_cmd_fetch },
+	{ "info", MQ_SCOPE_INFO, " ID", "show all that is known of a job", "mandelq info 3 --log",
+	  mq_cmd_info },
+	{ "watch", MQ_SCOPE_WATCH, " [ID...]", "show jobs as they move", "mandelq watch --mine",
+	  mq_cmd_watch },
 	{ "cancel", MQ_SCOPE_CANCEL, " ID...", "give jobs up", "mandelq cancel 3", mq_cmd_cancel },
+	{ "pause", MQ_SCOPE_PAUSE, " ID... | --all", "begin nothing new of jobs, or of the whole queue",
+	  "mandelq pause 3", mq_cmd_pause },
+	{ "resume", MQ_SCOPE_PAUSE, " ID... | --all", "let jobs, or the whole queue, go on",
+	  "mandelq resume --all", mq_cmd_resume },
+	{ "retry", MQ_SCOPE_RETRY, " ID...", "render what is missing of failed jobs", "mandelq retry 3",
+	  mq_cmd_retry },
+	{ "priority", MQ_SCOPE_PRIORITY, " ID N", "change when a job's turn is", "mandelq priority 3 10",
+	  mq_cmd_priority },
+	{ "remove", MQ_SCOPE_REMOVE, " ID...", "forget jobs that have ended, with their pictures",
+	  "mandelq remove 3 4", mq_cmd_remove },
+	{ "clean", MQ_SCOPE_CLEAN, " --older-than=AGE", "remove what ended long ago",
+	  "mandelq clean --older-than=7d", mq_cmd_clean },
+	{ "devices", MQ_SCOPE_DEVICES, "", "show what the worker renders on", "mandelq devices --json",
+	  mq_cmd_devices },
+	{ "metrics", MQ_SCOPE_METRICS, "", "print the worker's counters for Prometheus",
+	  "mandelq metrics", mq_cmd_metrics },
 	{ "render", MQ_SCOPE_RENDER, " -o FILE [PICTURE.png]",
 	  "make a picture in one go; run again to continue an interrupted one",
 	  "mandelq render --print=90x60cm@300 --supersample=2 -o poster.png", mq_cmd_render },
+	{ 0 },
 };
-
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void print_overview(FILE *out)
 {
 	fputs("Usage: mandelq COMMAND [OPTION...]\n", out);
 	fputs("Pictures of the Mandelbrot set of any size, made by a worker (mandelqd).\n\n", out);
 	fputs("Commands:\n", out);
-	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+	for (const struct mq_command *c = mq_commands; c->name; c++)
+		fprintf(out, "  %-8s  %s\n", c->name, c->summary);
 	fputs("\nmandelq COMMAND --help lists a command's options.\n\n", out);
 	fputs("Exit codes: 0 done; 1 failed, cancelled, not ready, or a local file cannot be\n"
 	      "written; 2 bad usage or invalid job; 3 no such job; 4 worker not reachable or lost;\n"
 	      "5 the request id belongs to a different job; 6 --timeout ran out; 7 stopped, can be\n"
-	      "resumed.\n",
+	      "resumed; 8 the job belongs to somebody else.\n",
 	      out);
 }
 
@@ -53,9 +75,9 @@ static void print_help(const struct mq_command *command)
 
 static const struct mq_command *find_command(const char *name)
 {
-	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return &commands[i];
+	for (const struct mq_command *c = mq_commands; c->name; c++)
+		if (strcmp(c->name, name) == 0)
+			return c;
 	return NULL;
 }
 
@@ -69,7 +91,16 @@ static int finish(enum mq_status status, const struct mq_error *err)
 
 static int print_version(struct mq_error *err)
 {
-	puts("mandelq " PACKAGE_VERSION);
+	int major, minor, patch;
+
+	zmq_version(&major, &minor, &patch);
+	printf("mandelq " PACKAGE_VERSION "\nbuilt with:%s libzmq-%d.%d.%d%s jansson-%s\n",
+#ifdef MQ_FAILPOINTS
+	       " failpoints",
+#else
+	       "",
+#endif
+	       major, minor, patch, zmq_has("curve") ? "+curve" : "", JANSSON_VERSION);
 	return finish(mq_say_flush_stdout(err), err);
 }
 
@@ -87,6 +118,7 @@ static int run_command(const struct mq_command *command, int argc, char **argv,
 	} else if (status == MQ_OK && options.count[MQ_OPT_VERSION]) {
 		code = print_version(err);
 	} else {
+		mq_say_quiet(options.count[MQ_OPT_QUIET]);
 		if (status == MQ_OK)
 			status = mq_interrupt_begin(err);
 		if (status == MQ_OK)
@@ -122,6 +154,8 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0)
 		return print_version(&err);
+	if (strncmp(argv[1], "--completion=", 13) == 0)
+		return finish(mq_completion(argv[1] + 13, &err), &err);
 	return finish(mq_fail(&err, MQ_EINVAL,
 			      argv[1][0] == '-'
 				      ? "the command comes before \"%.60s\"; see mandelq --help"

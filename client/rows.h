@@ -19,6 +19,28 @@
 enum mq_status mq_rows_fetch(struct mq_client *client, const int64_t *ids, size_t count,
 			     json_t **rows, json_t **note, struct mq_error *err);
 
+/* Which jobs. */
+struct mq_rows_filter {
+	json_t *states; /* an array of names, or NULL */
+	const char *name;
+	bool mine;
+	size_t limit; /* the newest; 0: all */
+};
+/* --state, --name, --mine and --limit. states is the caller's. MQ_EINVAL names the option. */
+enum mq_status mq_rows_filter(const struct mq_options *options, struct mq_rows_filter *out,
+			      struct mq_error *err);
+
+struct mq_rows_list {
+	json_t *rows; /* as mq_rows_fetch, oldest first */
+	json_t *note; /* the worker's line about its devices, or NULL */
+	bool paused;  /* the whole queue is */
+};
+/* The states of jobs that have not ended, a new reference; NULL when memory is out. */
+json_t *mq_rows_open_states(void);
+enum mq_status mq_rows_list(struct mq_client *client, const struct mq_rows_filter *filter,
+			    struct mq_rows_list *out, struct mq_error *err);
+void mq_rows_list_clear(struct mq_rows_list *list);
+
 /* A decimal job id. MQ_EINVAL; its text begins with `what` ("", "--like: "). */
 enum mq_status mq_rows_parse_id(const char *text, const char *what, int64_t *out,
 				struct mq_error *err);

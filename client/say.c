@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static bool transient_shown;
+static bool transient_shown, keep_quiet;
 
 void mq_say_clean(char *text)
 {
@@ -25,17 +25,46 @@ void mq_say_clean(char *text)
 	}
 }
 
-void mq_say(const char *fmt, ...)
+static void say_line(const char *fmt, va_list ap)
 {
 	char text[2048];
-	va_list ap;
 
-	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	mq_say_clean(text);
 	mq_say_transient(NULL);
 	fprintf(stderr, "mandelq: %s\n", text);
+}
+
+void mq_say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say_line(fmt, ap);
+	va_end(ap);
+}
+
+void mq_tell(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (keep_quiet)
+		return;
+	va_start(ap, fmt);
+	say_line(fmt, ap);
+	va_end(ap);
+}
+
+void mq_say_quiet(bool quiet)
+{
+	keep_quiet = quiet;
+}
+
+bool mq_say_colours(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
 bool mq_say_terminal(int *columns)

@@ -12,6 +12,13 @@
 /* "mandelq: TEXT" as one line; control characters of the text become '?'. */
 void mq_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* As mq_say, for what is no error and no warning: --quiet keeps it back. */
+void mq_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void mq_say_quiet(bool quiet);
+
+/* May standard output have colours: a terminal, and NO_COLOR is not set? */
+bool mq_say_colours(void);
+
 /* Is standard error a terminal (that can overwrite a line)? *columns may be NULL. */
 bool mq_say_terminal(int *columns);
 /* Shows line in place of the transient line before; NULL takes it away. Only on a terminal. */

@@ -8,6 +8,7 @@
 #include "client/progress.h"
 #include "client/rows.h"
 #include "client/say.h"
+#include "client/table.h"
 #include "src/state.h"
 
 #define POLL_MIN_MS 20
@@ -135,12 +136,12 @@ enum mq_status mq_wait_jobs(struct mq_client *client, const struct mq_waiting *w
 /* A picture that large opens in no ordinary viewer. */
 static void say_how_to_view(int64_t id)
 {
-	mq_say("job %lld is too large for most viewers; to look at it:", (long long)id);
-	mq_say("  mandelq fetch %lld --preview -o small.png         at most 2048 pixels a side",
+	mq_tell("job %lld is too large for most viewers; to look at it:", (long long)id);
+	mq_tell("  mandelq fetch %lld --preview -o small.png         at most 2048 pixels a side",
 	       (long long)id);
-	mq_say("  mandelq fetch %lld --region=X,Y,W,H -o part.png   some pixels of it",
+	mq_tell("  mandelq fetch %lld --region=X,Y,W,H -o part.png   some pixels of it",
 	       (long long)id);
-	mq_say("  vips dzsave PICTURE.png tiles                     tiles for a web page");
+	mq_tell("  vips dzsave PICTURE.png tiles                     tiles for a web page");
 }
 
 static void say_done(const json_t *row)
@@ -148,12 +149,14 @@ static void say_done(const json_t *row)
 	double width = mq_row_number(row, "width", 0), height = mq_row_number(row, "height", 0);
 	double bytes = mq_row_number(json_object_get(row, "output"), "bytes", -1);
 	double seconds = mq_row_number(row, "compute_seconds", -1);
-	char size[32], time[32];
+	char size[32], time[32], hint[160];
 
-	mq_say("job %lld done: %.0f x %.0f pixels%s%s%s%s", (long long)mq_row_id(row), width,
+	mq_tell("job %lld done: %.0f x %.0f pixels%s%s%s%s", (long long)mq_row_id(row), width,
 	       height, bytes >= 0 ? ", " : "", bytes >= 0 ? mq_say_bytes(bytes, size) : "",
 	       seconds >= 0 ? ", computed in " : "",
 	       seconds >= 0 ? mq_say_seconds(seconds, time) : "");
+	if (mq_table_hint(row, hint)[0])
+		mq_tell("job %lld: %s", (long long)mq_row_id(row), hint);
 	if ((width > LARGE_SIDE || height > LARGE_SIDE) && mq_say_terminal(NULL))
 		say_how_to_view(mq_row_id(row));
 }

@@ -67,6 +67,11 @@ struct mq_backend {
 	const struct mq_backend_ops *ops;
 };
 
+/* Is row j of a grid of so many rows, for every j, the mirror image of row rows-1-j? z -> z^2 + c commutes
+ * with conjugation, and so does every rounding: rows whose imaginary parts are each other's negation, to
+ * the bit, have equal counts and colours. */
+bool mq_grid_is_mirrored(const struct mq_grid *grid, uint64_t rows);
+
 /* The CPU. threads >= 1. MANDELQ_CPU_ISA=scalar|avx2|avx512 picks the instruction set; MQ_EINVAL for
  * anything else or one that this CPU lacks (the text lists those it has). */
 enum mq_status mq_cpu_open(unsigned threads, struct mq_backend **out, struct mq_error *err);

@@ -197,7 +197,8 @@ enum mq_status mq_options_parse(struct mq_options *out, unsigned scope, int argc
 	for (int i = 0; i < argc && status == MQ_OK; i++) {
 		const char *arg = argv[i];
 
-		if (ended || arg[0] != '-' || !arg[1])
+		/* a negative number is no option */
+		if (ended || arg[0] != '-' || !arg[1] || (arg[1] >= '0' && arg[1] <= '9'))
 			out->operand[out->operands++] = arg;
 		else if (strcmp(arg, "--") == 0)
 			ended = true;
@@ -229,6 +230,7 @@ struct config {
 	struct mq_options *options;
 	unsigned scope;
 	FILE *file;
+	const char *path;
 	unsigned line;
 	bool given[MQ_OPT_COUNT]; /* on the command line, which wins */
 	unsigned failed_line;     /* 0: no failure yet */
@@ -301,6 +303,7 @@ static enum mq_status config_set(struct config *c, const char *section, const ch
 	struct mq_error *err = &c->error;
 	bool on = true;
 	const char *kept;
+	char origin[520];
 	enum mq_status status;
 
 	if (section[0])
@@ -326,7 +329,9 @@ static enum mq_status config_set(struct config *c, const char *section, const ch
 	if (c->given[o->id] || !on)
 		return MQ_OK;
 	kept = config_keep(c->options, value);
-	if (!kept)
+	snprintf(origin, sizeof(origin), "%.500s:%u", c->path, c->line);
+	c->options->origin[o->id] = config_keep(c->options, origin);
+	if (!kept || !c->options->origin[o->id])
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for the value of %s", o->name);
 	return set(c->options, o, kept, err);
 }
@@ -347,7 +352,7 @@ static int config_entry(void *user, const char *section, const char *name, const
 enum mq_status mq_options_read_config(struct mq_options *options, unsigned scope, const char *path,
 				      struct mq_error *err)
 {
-	struct config c = { .options = options, .scope = scope };
+	struct config c = { .options = options, .scope = scope, .path = path };
 	enum mq_status status = MQ_OK;
 	int rc;
 
@@ -468,6 +473,30 @@ enum mq_status mq_option_bytes(const char *text, enum mq_option_id id, unsigned 
 			       "--%s=%s: a size like 256M or 4G is needed, under 2^64 bytes",
 			       mq_option_table[id].name, quote(text).text);
 	*out = n << shift;
+	return MQ_OK;
+}
+
+enum mq_status mq_option_age(const char *text, enum mq_option_id id, unsigned long long *ms,
+			     struct mq_error *err)
+{
+	static const struct {
+		char unit;
+		unsigned seconds;
+	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 604800 } };
+	unsigned long long n, seconds = 0;
+	const char *end;
+	bool ok = digits(text, &end, &n);
+
+	if (ok && !*end)
+		seconds = 1;
+	for (size_t i = 0; ok && i < sizeof(units) / sizeof(units[0]); i++)
+		if (end[0] == units[i].unit && !end[1])
+			seconds = units[i].seconds;
+	if (!seconds || n > 1000000000ull / seconds)
+		return mq_fail(err, MQ_EINVAL,
+			       "--%s=%s: an age like 7d, 12h, 30m or 45s is needed, to 1000000000 s",
+			       mq_option_table[id].name, quote(text).text);
+	*ms = n * seconds * 1000;
 	return MQ_OK;
 }
 

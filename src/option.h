@@ -23,6 +23,16 @@ enum mq_scope {
 	MQ_SCOPE_WAIT = 1 << 5,
 	MQ_SCOPE_FETCH = 1 << 6,
 	MQ_SCOPE_CANCEL = 1 << 7,
+	MQ_SCOPE_INFO = 1 << 8,
+	MQ_SCOPE_WATCH = 1 << 9,
+	MQ_SCOPE_PAUSE = 1 << 10, /* and resume */
+	MQ_SCOPE_RETRY = 1 << 11,
+	MQ_SCOPE_PRIORITY = 1 << 12,
+	MQ_SCOPE_REMOVE = 1 << 13,
+	MQ_SCOPE_CLEAN = 1 << 14,
+	MQ_SCOPE_DEVICES = 1 << 15,
+	MQ_SCOPE_METRICS = 1 << 16,
+	MQ_SCOPE_END = 1 << 17, /* the first that is none */
 };
 
 /* The options' ids: an index into a struct mq_options. */
@@ -30,16 +40,17 @@ enum mq_option_id {
 	MQ_OPT_HELP, MQ_OPT_VERSION,
 	/* worker */
 	MQ_OPT_STATE_DIR, MQ_OPT_ENDPOINT, MQ_OPT_DEVICE, MQ_OPT_THREADS, MQ_OPT_DEVICE_MEMORY,
-	MQ_OPT_CLIENT_MEMORY, MQ_OPT_IDLE_RELEASE, MQ_OPT_STUCK_TIMEOUT, MQ_OPT_CONFIG,
-	MQ_OPT_LOG_LEVEL, MQ_OPT_NO_SHORTCUTS, MQ_OPT_CHECK,
+	MQ_OPT_CLIENT_MEMORY, MQ_OPT_IDLE_RELEASE, MQ_OPT_MAX_JOBS, MQ_OPT_MAX_BYTES, MQ_OPT_KEEP_FOR,
+	MQ_OPT_KEEP_SIZE, MQ_OPT_STUCK_TIMEOUT, MQ_OPT_CONFIG, MQ_OPT_LOG_LEVEL, MQ_OPT_NO_SHORTCUTS,
+	MQ_OPT_CHECK, MQ_OPT_PRINT_CONFIG, MQ_OPT_BACKUP,
 	/* job */
 	MQ_OPT_SIZE, MQ_OPT_VIEW, MQ_OPT_CENTER, MQ_OPT_ZOOM, MQ_OPT_ITERATIONS, MQ_OPT_PALETTE,
 	MQ_OPT_PALETTE_PERIOD, MQ_OPT_PALETTE_OFFSET, MQ_OPT_INSIDE, MQ_OPT_SUPERSAMPLE, MQ_OPT_PRINT,
 	MQ_OPT_KEEP_COUNTS, MQ_OPT_LIKE,
 	/* submit */
-	MQ_OPT_NAME, MQ_OPT_PRIORITY, MQ_OPT_REQUEST_ID, MQ_OPT_WAIT,
-	/* status, wait, fetch, render */
-	MQ_OPT_JSON, MQ_OPT_TIMEOUT, MQ_OPT_OUTPUT, MQ_OPT_FORCE, MQ_OPT_PREVIEW, MQ_OPT_COUNTS,
+	MQ_OPT_NAME, MQ_OPT_PRIORITY, MQ_OPT_REQUEST_ID, MQ_OPT_AFTER, MQ_OPT_WAIT,
+	/* status, wait, fetch, render, and what steers the queue */
+	MQ_OPT_STATE, MQ_OPT_MINE, MQ_OPT_LIMIT, MQ_OPT_LOG, MQ_OPT_ALL, MQ_OPT_OLDER_THAN, MQ_OPT_JSON, MQ_OPT_TIMEOUT, MQ_OPT_OUTPUT, MQ_OPT_FORCE, MQ_OPT_PREVIEW, MQ_OPT_COUNTS,
 	MQ_OPT_SMOOTH, MQ_OPT_REGION, MQ_OPT_STOP_AFTER, MQ_OPT_QUIET,
 	MQ_OPT_COUNT
 };
@@ -69,6 +80,7 @@ struct mq_options {
 	const char *repeated[MQ_OPTION_REPEAT_MAX];         /* values of the option that repeats (--device) */
 	const char **operand;                               /* what is no option, in order */
 	size_t operands;
+	const char *origin[MQ_OPT_COUNT];                   /* "FILE:LINE"; NULL: the command line */
 	void *owned;                                        /* private */
 };
 
@@ -92,6 +104,9 @@ enum mq_status mq_option_u64(const char *text, enum mq_option_id id, unsigned lo
 /* "256M", "4G", "1073741824": binary multiples, B K M G T with an optional "iB"/"B". */
 enum mq_status mq_option_bytes(const char *text, enum mq_option_id id, unsigned long long *out,
                                struct mq_error *err);
+/* "90s", "45m", "12h", "7d", "2w", "30" (seconds): at most 1e9 seconds, to milliseconds. */
+enum mq_status mq_option_age(const char *text, enum mq_option_id id, unsigned long long *ms,
+                             struct mq_error *err);
 /* Seconds as a decimal, >= 0 and at most 1e9, to milliseconds. */
 enum mq_status mq_option_seconds(const char *text, enum mq_option_id id, unsigned long long *ms,
                                  struct mq_error *err);

@@ -5,7 +5,10 @@
 #define ALL (MQ_SCOPE_DAEMON | MQ_SCOPE_CLIENT)
 #define JOB (MQ_SCOPE_SUBMIT | MQ_SCOPE_RENDER)
 #define WORKER (MQ_SCOPE_DAEMON | MQ_SCOPE_RENDER)
-#define WATCHING (MQ_SCOPE_SUBMIT | MQ_SCOPE_WAIT | MQ_SCOPE_FETCH | MQ_SCOPE_RENDER)
+#define ON_JOBS (MQ_SCOPE_CANCEL | MQ_SCOPE_PAUSE | MQ_SCOPE_RETRY | MQ_SCOPE_PRIORITY | MQ_SCOPE_REMOVE)
+#define TELLING (ON_JOBS | MQ_SCOPE_STATUS | MQ_SCOPE_SUBMIT | MQ_SCOPE_WAIT | MQ_SCOPE_INFO | \
+		 MQ_SCOPE_CLEAN | MQ_SCOPE_DEVICES)
+#define LISTING (MQ_SCOPE_STATUS | MQ_SCOPE_WATCH)
 #define WRITING (MQ_SCOPE_FETCH | MQ_SCOPE_RENDER)
 
 const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
@@ -30,6 +33,14 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	{ .id = MQ_OPT_IDLE_RELEASE, .name = "idle-release", .value = "SECONDS",
 	  .scopes = MQ_SCOPE_DAEMON, .config = true, .standard = "60",
 	  .help = "give device memory back when idle for so long" },
+	{ .id = MQ_OPT_MAX_JOBS, .name = "max-jobs", .value = "N", .scopes = MQ_SCOPE_DAEMON,
+	  .config = true, .help = "unfinished jobs a user may have" },
+	{ .id = MQ_OPT_MAX_BYTES, .name = "max-bytes", .value = "SIZE", .scopes = MQ_SCOPE_DAEMON,
+	  .config = true, .help = "no new jobs of a user whose pictures hold as much" },
+	{ .id = MQ_OPT_KEEP_FOR, .name = "keep-for", .value = "AGE", .scopes = MQ_SCOPE_DAEMON,
+	  .config = true, .help = "remove ended jobs after so long, unless not fetched" },
+	{ .id = MQ_OPT_KEEP_SIZE, .name = "keep-size", .value = "SIZE", .scopes = MQ_SCOPE_DAEMON,
+	  .config = true, .help = "remove the oldest fetched pictures past this size in all" },
 	{ .id = MQ_OPT_STUCK_TIMEOUT, .name = "stuck-timeout", .value = "SECONDS",
 	  .scopes = MQ_SCOPE_DAEMON, .config = true, .standard = "300",
 	  .help = "end, to recover, when work stands still for so long" },
@@ -41,6 +52,10 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	  .help = "iterate every pixel to its end (for measuring; same pixels)" },
 	{ .id = MQ_OPT_CHECK, .name = "check", .scopes = MQ_SCOPE_DAEMON,
 	  .help = "report on the state directory without changing it, and end" },
+	{ .id = MQ_OPT_PRINT_CONFIG, .name = "print-config", .scopes = MQ_SCOPE_DAEMON,
+	  .help = "show what holds and where it came from, and end" },
+	{ .id = MQ_OPT_BACKUP, .name = "backup", .value = "FILE", .scopes = MQ_SCOPE_DAEMON,
+	  .help = "copy the database to FILE, also of a running worker, and end" },
 
 	{ .id = MQ_OPT_SIZE, .name = "size", .value = "N|WxH", .scopes = JOB,
 	  .standard = "1920x1080", .help = "pixels" },
@@ -70,23 +85,36 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	{ .id = MQ_OPT_LIKE, .name = "like", .value = "ID|PICTURE.png", .scopes = JOB,
 	  .help = "take what is not given from that job or picture" },
 
-	{ .id = MQ_OPT_NAME, .name = "name", .value = "TEXT", .scopes = JOB,
-	  .help = "a name for people" },
+	{ .id = MQ_OPT_NAME, .name = "name", .value = "TEXT", .scopes = JOB | LISTING,
+	  .help = "the job's name (to find it: a part of it)" },
 	{ .id = MQ_OPT_PRIORITY, .name = "priority", .value = "N", .scopes = JOB,
 	  .standard = "0", .help = "higher is sooner" },
 	{ .id = MQ_OPT_REQUEST_ID, .name = "request-id", .value = "TEXT", .scopes = MQ_SCOPE_SUBMIT,
 	  .help = "the same id and job again gives the same job" },
+	{ .id = MQ_OPT_AFTER, .name = "after", .value = "ID", .scopes = MQ_SCOPE_SUBMIT,
+	  .help = "wait for that job; fail if it fails" },
 	{ .id = MQ_OPT_WAIT, .name = "wait", .scopes = MQ_SCOPE_SUBMIT,
 	  .help = "wait until the job has ended" },
 
-	{ .id = MQ_OPT_JSON, .name = "json", .scopes = MQ_SCOPE_STATUS,
-	  .help = "an array of objects, for programs" },
+	{ .id = MQ_OPT_STATE, .name = "state", .value = "STATE[,STATE]", .scopes = LISTING,
+	  .help = "only jobs in these states" },
+	{ .id = MQ_OPT_MINE, .name = "mine", .scopes = LISTING, .help = "only your own jobs" },
+	{ .id = MQ_OPT_LIMIT, .name = "limit", .value = "N", .scopes = LISTING,
+	  .help = "only the newest N" },
+	{ .id = MQ_OPT_LOG, .name = "log", .scopes = MQ_SCOPE_INFO,
+	  .help = "every attempt at every tile, a line an event" },
+	{ .id = MQ_OPT_ALL, .name = "all", .scopes = MQ_SCOPE_PAUSE, .help = "the whole queue" },
+	{ .id = MQ_OPT_OLDER_THAN, .name = "older-than", .value = "AGE", .scopes = MQ_SCOPE_CLEAN,
+	  .help = "only what ended so long ago: 7d, 12h, 30m" },
+	{ .id = MQ_OPT_JSON, .name = "json", .scopes = TELLING,
+	  .help = "JSON, for programs" },
 	{ .id = MQ_OPT_TIMEOUT, .name = "timeout", .value = "SECONDS",
 	  .scopes = MQ_SCOPE_WAIT | MQ_SCOPE_SUBMIT, .help = "wait at most so long (exit 6)" },
 	{ .id = MQ_OPT_OUTPUT, .name = "output", .letter = 'o', .value = "FILE", .scopes = WRITING,
 	  .help = "the file to write" },
-	{ .id = MQ_OPT_FORCE, .name = "force", .scopes = WRITING,
-	  .help = "replace FILE if it exists" },
+	{ .id = MQ_OPT_FORCE, .name = "force",
+	  .scopes = WRITING | MQ_SCOPE_REMOVE | MQ_SCOPE_CLEAN,
+	  .help = "replace FILE; remove pictures that nobody fetched" },
 	{ .id = MQ_OPT_PREVIEW, .name = "preview", .scopes = MQ_SCOPE_FETCH,
 	  .help = "the small picture, at most 2048 pixels a side" },
 	{ .id = MQ_OPT_COUNTS, .name = "counts", .scopes = MQ_SCOPE_FETCH,
@@ -97,6 +125,6 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	  .help = "only these pixels" },
 	{ .id = MQ_OPT_STOP_AFTER, .name = "stop-after", .value = "SECONDS",
 	  .scopes = MQ_SCOPE_RENDER, .help = "stop then (exit 7); run again to continue" },
-	{ .id = MQ_OPT_QUIET, .name = "quiet", .scopes = WATCHING,
-	  .help = "no progress" },
+	{ .id = MQ_OPT_QUIET, .name = "quiet", .scopes = MQ_SCOPE_CLIENT,
+	  .help = "no progress, no news: errors only" },
 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "kernels/escape.h"
+#include "kernels/backend.h"
 #include "src/failpoint.h"
 #include "src/image/palette.h"
 
@@ -46,20 +46,11 @@ static enum mq_status active_parse(struct mq_active *a, const char *spec, struct
 	return MQ_OK;
 }
 
-/* z -> z^2 + c commutes with conjugation, and so does every rounding: rows whose imaginary parts are
- * each other's negation, to the bit, have equal counts and colours. Strips mirror strips only when the
- * grid of strips is symmetric too. */
+/* Strips mirror strips only when their grid is symmetric too. */
 static bool is_mirrored(const struct mq_active *a)
 {
-	const struct mq_grid *g = &a->scene.grid;
-	uint64_t samples = (uint64_t)a->scene.height * a->scene.supersample;
-
-	if (a->layout.strips < 2 || a->layout.height % a->layout.strip_rows)
-		return false;
-	for (uint64_t j = 0; j < (samples + 1) / 2; j++)
-		if (mq_sample_im(g, (double)j) != -mq_sample_im(g, (double)(samples - 1 - j)))
-			return false;
-	return true;
+	return a->layout.strips > 1 && a->layout.height % a->layout.strip_rows == 0 &&
+	       mq_grid_is_mirrored(&a->scene.grid, (uint64_t)a->scene.height * a->scene.supersample);
 }
 
 enum mq_status mq_active_open(struct mq_statedir *dir, int64_t id, const char *spec, bool shortcuts,

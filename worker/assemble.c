@@ -166,6 +166,7 @@ static enum mq_status assemble(struct mq_assembler *as, struct mq_assembly *a)
 	                               a->job->job->ppm, a->job->text};
 	uint64_t bytes = 0, preview = 0;
 	uint8_t sha256[32];
+	bool flat = false;
 	enum mq_status s;
 	int e;
 
@@ -184,13 +185,14 @@ static enum mq_status assemble(struct mq_assembler *as, struct mq_assembly *a)
 		s = sync_as(m.fd, "picture-fsync", "the picture", &a->error);
 	if (!s)
 		s = mq_finish_verify(m.fd, m.dirfd, PICTURE_TMP, &header, a->job, as->pool, &as->giving_up, &preview,
-		                     &a->error);
+		                     &flat, &a->error);
 	if (!s)
 		s = publish(&m);
 	if (!s) {
 		a->output.picture_bytes = (int64_t)bytes;
 		a->output.preview_bytes = (int64_t)preview;
 		a->output.counts_bytes = (int64_t)m.counts_bytes;
+		a->output.flat = flat;
 		hex(a->output.picture_sha256, sha256);
 	}
 	mq_png_abort(m.png);

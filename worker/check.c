@@ -147,6 +147,11 @@ static void drop_copy(struct checker *c)
 			(void)unlink(path); /* not all exist */
 			free(path);
 		}
+	for (int version = 1; version < MQ_STORE_SCHEMA; version++)
+		if (asprintf(&path, "%s/" DB ".v%d-backup", c->copy, version) >= 0) {
+			(void)unlink(path); /* only an older database is copied once more */
+			free(path);
+		}
 	if (rmdir(c->copy))
 		fprintf(stderr, "mandelqd: %s is left behind: %s\n", c->copy, strerror(errno));
 	free(c->copy);
@@ -438,7 +443,7 @@ static enum mq_status check_job(void *arg, const struct mq_job_row *row)
 struct folders {
 	struct checker *c;
 	const char *parent;
-	bool for_done; /* a done job has one here; else one that goes on */
+	bool for_done; /* a done job has one here; else one that goes on, or may: a failed one */
 };
 
 static void check_folder(void *arg, int64_t id)
@@ -451,7 +456,8 @@ static void check_folder(void *arg, int64_t id)
 	if (is_damaged(f->c, id))
 		return; /* its files are left to whoever mends it */
 	if (!mq_store_job_get(f->c->store, id, &row, NULL)) {
-		belongs = f->for_done ? row.state == MQ_JOB_DONE : !mq_job_is_terminal(row.state);
+		belongs = f->for_done ? row.state == MQ_JOB_DONE
+		                      : !mq_job_is_terminal(row.state) || row.state == MQ_JOB_FAILED;
 		mq_job_row_clear(&row);
 	}
 	if (belongs)

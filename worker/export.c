@@ -27,6 +27,8 @@ struct mq_export {
 	uint64_t handle;
 	int64_t used_ms;
 	int fd;
+	int64_t picture;   /* the job whose whole picture this is, or 0 */
+	uint64_t read_to;  /* read without a gap up to here */
 	/* settled once `done` is true; until then the preparing thread's own */
 	atomic_bool done;
 	enum mq_status status;
@@ -365,6 +367,8 @@ static enum mq_status begin_whole(struct mq_export *x, const struct mq_export_re
 	if (x->fd < 0 || fstat(x->fd, &st))
 		return mq_fail_errno(err, errno, "%s of job %lld", file_name[q->what], (long long)q->job);
 	x->bytes = (uint64_t)st.st_size;
+	if (q->what == MQ_EXPORT_PICTURE)
+		x->picture = q->job;
 	if (q->sha256)
 		snprintf(x->sha256, sizeof x->sha256, "%s", q->sha256);
 	atomic_store(&x->done, true);
@@ -396,12 +400,10 @@ static enum mq_status begin_part(struct mq_exports *xs, struct mq_export *x,
 	return MQ_OK;
 }
 
-enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_request *q,
-                               int64_t now_ms, struct mq_export_state *out, struct mq_error *err)
+static enum mq_status export_new(struct mq_exports *xs, int64_t now_ms, struct mq_export **out,
+                                 struct mq_error *err)
 {
-	bool whole = (q->what == MQ_EXPORT_PICTURE && !q->region) || q->what == MQ_EXPORT_PREVIEW;
 	struct mq_export *x;
-	enum mq_status s;
 
 	if (xs->count >= MQ_EXPORT_MAX)
 		return mq_fail(err, MQ_EBUSY, "%u downloads are open: try again when one has ended", xs->count);
@@ -411,6 +413,49 @@ enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_req
 	x->fd = x->source_dir = -1;
 	x->handle = xs->next_handle + 1;
 	x->used_ms = now_ms;
+	*out = x;
+	return MQ_OK;
+}
+
+static void export_add(struct mq_exports *xs, struct mq_export *x, struct mq_export_state *out)
+{
+	xs->next_handle++;
+	x->next = xs->all;
+	xs->all = x;
+	xs->count++;
+	export_state(x, out);
+}
+
+enum mq_status mq_export_file(struct mq_exports *xs, int fd, int64_t now_ms,
+                              struct mq_export_state *out, struct mq_error *err)
+{
+	struct mq_export *x = NULL;
+	struct stat st;
+	enum mq_status s = export_new(xs, now_ms, &x, err);
+
+	if (!s && fstat(fd, &st))
+		s = mq_fail_errno(err, errno, "looking at a file to hand out");
+	if (s) {
+		free(x);
+		close(fd);
+		return s;
+	}
+	x->fd = fd;
+	x->bytes = (uint64_t)st.st_size;
+	atomic_store(&x->done, true);
+	export_add(xs, x, out);
+	return MQ_OK;
+}
+
+enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_request *q,
+                               int64_t now_ms, struct mq_export_state *out, struct mq_error *err)
+{
+	bool whole = (q->what == MQ_EXPORT_PICTURE && !q->region) || q->what == MQ_EXPORT_PREVIEW;
+	struct mq_export *x;
+	enum mq_status s = export_new(xs, now_ms, &x, err);
+
+	if (s)
+		return s;
 	s = mq_statedir_job(xs->dir->pictures_fd, q->job, MQ_MAKE_NOT, &x->source_dir, err);
 	if (!s)
 		s = whole ? begin_whole(x, q, err) : begin_part(xs, x, q, err);
@@ -418,11 +463,7 @@ enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_req
 		export_free(x);
 		return s;
 	}
-	xs->next_handle++;
-	x->next = xs->all;
-	xs->all = x;
-	xs->count++;
-	export_state(x, out);
+	export_add(xs, x, out);
 	return MQ_OK;
 }
 
@@ -473,7 +514,16 @@ enum mq_status mq_export_read(struct mq_exports *xs, uint64_t handle, uint64_t o
 	if (n < 0)
 		return mq_fail_errno(err, errno, "reading a download");
 	*got = (size_t)n;
+	if (offset <= x->read_to && offset + (uint64_t)n > x->read_to)
+		x->read_to = offset + (uint64_t)n;
 	return MQ_OK;
+}
+
+int64_t mq_export_whole_read(struct mq_exports *xs, uint64_t handle)
+{
+	const struct mq_export *x = *find(xs, handle);
+
+	return x && atomic_load(&x->done) && x->read_to == x->bytes ? x->picture : 0;
 }
 
 void mq_export_end(struct mq_exports *xs, uint64_t handle)

@@ -53,6 +53,12 @@ enum mq_status mq_export_poll(struct mq_exports *exports, uint64_t handle, int64
 enum mq_status mq_export_read(struct mq_exports *exports, uint64_t handle, uint64_t offset,
                               void *buffer, size_t len, int64_t now_ms, size_t *got,
                               struct mq_error *err);
+/* The job whose picture has now been read whole, from the first byte to the last, through this handle;
+ * 0: not (yet), or something else. */
+int64_t mq_export_whole_read(struct mq_exports *exports, uint64_t handle);
+/* A file that is ready as it is; fd is taken over, also on failure. MQ_EBUSY, MQ_EIO, MQ_ENOMEM_HOST. */
+enum mq_status mq_export_file(struct mq_exports *exports, int fd, int64_t now_ms,
+                              struct mq_export_state *out, struct mq_error *err);
 void mq_export_end(struct mq_exports *exports, uint64_t handle);
 
 /* Closes what has been idle too long; returns ms until the next may be, or -1 when none is open. */

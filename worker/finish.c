@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 /* Pieces of work under way, and strips a piece looks at before it goes to the end of the queue, so that
  * tiles of other jobs get their turn. */
 #define PIECES 64
+#define ONE_COLOUR (1u << 24)
 #define STRIPS_A_TURN 8
 
 struct verify {
@@ -30,6 +32,8 @@ struct verify {
 	struct mq_png_reader *reader;
 	struct mq_preview *preview;
 	uint32_t *adler;
+	atomic_uint colour;    /* of the first strip with one colour, and ONE_COLOUR; 0: none yet */
+	atomic_bool varied;    /* there are two colours at least */
 	atomic_ullong *alive; /* of the thread that waits */
 	atomic_uint next;
 	pthread_mutex_t lock;
@@ -39,6 +43,20 @@ struct verify {
 	struct mq_error error;
 	struct mq_work work[PIECES];
 };
+
+/* Almost every picture has two colours in its first strip: this costs next to nothing. */
+static void look_for_colours(struct verify *v, const uint8_t *pixels, size_t bytes)
+{
+	unsigned channels = v->job->layout.channels, colour = ONE_COLOUR, none = 0;
+
+	if (atomic_load_explicit(&v->varied, memory_order_relaxed))
+		return;
+	for (unsigned i = 0; i < channels; i++)
+		colour |= (unsigned)pixels[i] << (8 * i);
+	if (memcmp(pixels, pixels + channels, bytes - channels) ||
+	    (!atomic_compare_exchange_strong(&v->colour, &none, colour) && none != colour))
+		atomic_store(&v->varied, true);
+}
 
 static enum mq_status verify_strip(struct verify *v, uint32_t i, struct mq_pool_worker *w,
                                    struct mq_error *err)
@@ -58,9 +76,12 @@ static enum mq_status verify_strip(struct verify *v, uint32_t i, struct mq_pool_
 		s = mq_pool_buffer(w, MQ_POOL_ROWS, rows * row_bytes, &pixels, err);
 	if (!s)
 		s = mq_png_strip(v->reader, encoder, i, pixels, &v->adler[i], err);
-	if (!s && v->preview)
+	if (s)
+		return s;
+	look_for_colours(v, pixels, rows * row_bytes);
+	if (v->preview)
 		mq_preview_add(v->preview, mq_strip_row0(l, i), rows, pixels);
-	return s;
+	return MQ_OK;
 }
 
 static void verify_run(struct mq_work *work, struct mq_pool_worker *w)
@@ -163,7 +184,7 @@ static enum mq_status link_preview(int fd, int dirfd, const char *name, uint64_t
 enum mq_status mq_finish_verify(int fd, int dirfd, const char *name,
                                 const struct mq_png_header *header, const struct mq_active *job,
                                 struct mq_pool *pool, const atomic_bool *giving_up,
-                                uint64_t *preview_bytes, struct mq_error *err)
+                                uint64_t *preview_bytes, bool *flat, struct mq_error *err)
 {
 	struct verify *v = mq_failpoint("verify-alloc") ? NULL : calloc(1, sizeof *v);
 	bool is_small = header->width <= MQ_PREVIEW_SIDE && header->height <= MQ_PREVIEW_SIDE;
@@ -191,6 +212,7 @@ enum mq_status mq_finish_verify(int fd, int dirfd, const char *name,
 	if (!s)
 		s = is_small ? link_preview(fd, dirfd, name, preview_bytes, err)
 		             : write_preview(v, dirfd, header->ppm, preview_bytes, err);
+	*flat = !s && !atomic_load(&v->varied);
 	mq_preview_close(v->preview);
 	mq_png_close(v->reader);
 	pthread_cond_destroy(&v->over);

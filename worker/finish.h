@@ -8,11 +8,11 @@
 #include "worker/pool.h"
 
 /* fd: the picture's file, `name` in dirfd. Makes preview.png in dirfd (a second name of a picture that is
- * small enough), durable once dirfd is synced, and tells its size. MQ_ECORRUPT: the
- * file is not what was written. MQ_ECANCELLED: giving_up was set, or the job has been dropped. */
+ * small enough), durable once dirfd is synced, and tells its size; *flat: every pixel has the same colour.
+ * MQ_ECORRUPT: the file is not what was written. MQ_ECANCELLED: giving_up was set, or the job has been dropped. */
 enum mq_status mq_finish_verify(int fd, int dirfd, const char *name,
                                 const struct mq_png_header *header, const struct mq_active *job,
                                 struct mq_pool *pool, const atomic_bool *giving_up,
-                                uint64_t *preview_bytes, struct mq_error *err);
+                                uint64_t *preview_bytes, bool *flat, struct mq_error *err);
 
 #endif

@@ -25,11 +25,15 @@
 #include "src/message.h"
 #include "src/option.h"
 #include "src/place.h"
+#include "worker/backup.h"
 #include "worker/check.h"
 #include "worker/devices.h"
 #include "worker/guard.h"
 #include "worker/limits.h"
+#include "worker/metrics.h"
+#include "worker/print_config.h"
 #include "worker/publish.h"
+#include "worker/retain.h"
 #include "worker/schedule.h"
 #include "worker/service.h"
 #include "worker/watchdog.h"
@@ -46,7 +50,8 @@
 struct settings {
 	char *state_dir, *endpoint;
 	unsigned threads;
-	uint64_t device_memory, client_memory, idle_release_ms, stuck_ms;
+	uint64_t device_memory, client_memory, idle_release_ms, stuck_ms, keep_for_ms, keep_bytes;
+	struct mq_user_limits limits;
 };
 
 struct daemon {
@@ -61,6 +66,7 @@ struct daemon {
 	struct mq_exports *exports;
 	struct mq_schedule *schedule;
 	struct mq_service *service;
+	struct mq_retain retain;
 	struct mq_publish *publish;
 	struct mq_guard guard;
 	struct mq_verbs verbs;
@@ -78,6 +84,46 @@ static void notify(const char *state)
 #else
 	(void)state;
 #endif
+}
+
+/* One option, if it is given. */
+static enum mq_status read_with(const struct mq_options *o, enum mq_option_id id,
+                                enum mq_status (*read)(const char *text, enum mq_option_id id,
+                                                       unsigned long long *out, struct mq_error *err),
+                                uint64_t *out, struct mq_error *err)
+{
+	unsigned long long n;
+	enum mq_status s;
+
+	if (!o->count[id])
+		return MQ_OK;
+	s = read(o->value[id], id, &n, err);
+	if (!s && n == 0)
+		s = mq_fail(err, MQ_EINVAL, "--%s: 0 would mean nothing; leave it away for no limit",
+		            mq_option_table[id].name);
+	*out = s ? 0 : n;
+	return s;
+}
+
+static enum mq_status read_count(const char *text, enum mq_option_id id, unsigned long long *out,
+                                 struct mq_error *err)
+{
+	return mq_option_u64(text, id, 0, 1000000000, out, err);
+}
+
+/* What users may have, and how long it is kept: without limit unless set. */
+static enum mq_status read_limits(struct daemon *d, struct mq_error *err)
+{
+	struct settings *set = &d->set;
+	enum mq_status s = read_with(&d->options, MQ_OPT_MAX_JOBS, read_count, &set->limits.jobs, err);
+
+	if (!s)
+		s = read_with(&d->options, MQ_OPT_MAX_BYTES, mq_option_bytes, &set->limits.bytes, err);
+	if (!s)
+		s = read_with(&d->options, MQ_OPT_KEEP_FOR, mq_option_age, &set->keep_for_ms, err);
+	if (!s)
+		s = read_with(&d->options, MQ_OPT_KEEP_SIZE, mq_option_bytes, &set->keep_bytes, err);
+	return s;
 }
 
 /* Each part has an init, and a fini that is called once its init has succeeded. */
@@ -118,6 +164,8 @@ static enum mq_status init_settings(struct daemon *d, struct mq_error *err)
 		s = mq_option_seconds(o->value[MQ_OPT_STUCK_TIMEOUT], MQ_OPT_STUCK_TIMEOUT, &n, err);
 		set->stuck_ms = n;
 	}
+	if (!s)
+		s = read_limits(d, err);
 	if (!s)
 		s = mq_place_state_dir(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL,
 		                       &set->state_dir, err);
@@ -352,6 +400,21 @@ static bool stop_asked(struct daemon *d)
 	return read(d->signal_fd, &info, sizeof info) == sizeof info;
 }
 
+static enum mq_status commit(struct daemon *d, struct mq_error *err)
+{
+	struct timespec begin, end;
+	bool changed = false;
+	enum mq_status s;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	s = mq_store_commit(d->store, &changed, err);
+	if (s || !changed)
+		return s;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	mq_metrics_commit((double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+	return MQ_OK;
+}
+
 static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct mq_error *err)
 {
 	int64_t now = mq_time_now_ms();
@@ -363,7 +426,9 @@ static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct m
 	mq_publish_receive(d->publish);
 	s = mq_schedule_turn(d->schedule, now, err);
 	if (!s)
-		s = mq_store_commit(d->store, NULL, err);
+		s = mq_retain_turn(&d->retain, d->store, d->schedule, now, err);
+	if (!s)
+		s = commit(d, err);
 	if (s)
 		return s;
 	mq_service_send(d->service);
@@ -406,6 +471,7 @@ static long poll_ms(struct daemon *d, int64_t stop_at, bool more, unsigned peers
 	sooner(&due, mq_exports_expire(d->exports, now));
 	sooner(&due, mq_publish_due(d->publish, now));
 	sooner(&due, mq_guard_due(&d->guard, peers));
+	sooner(&due, mq_retain_due(&d->retain, now));
 	if (stop_at)
 		due = stop_at > now ? stop_at - now : 0;
 	if (d->notify_ms) {
@@ -503,7 +569,9 @@ static int run(struct daemon *d)
 		return s == MQ_EINVAL || s == MQ_EVERSION ? 2 : 1;
 	}
 	d->verbs = (struct mq_verbs){d->store, d->schedule, d->exports, &d->dir, d->devices.note,
-	                             mq_publish_endpoint(d->publish), mq_time_now_ms(), d->watchdog_ends};
+	                             mq_publish_endpoint(d->publish), mq_time_now_ms(), geteuid(),
+	                             d->set.limits, d->watchdog_ends};
+	d->retain = (struct mq_retain){(int64_t)d->set.keep_for_ms, d->set.keep_bytes, 0};
 	if (d->watchdog_ends)
 		mq_log(MQ_LOG_INFO, "%s/" MQ_STATEDIR_STUCK ": the watchdog has ended a worker here %llu times",
 		       d->dir.path, (unsigned long long)d->watchdog_ends);
@@ -553,6 +621,23 @@ static void help(void)
 	printf("\nExample: mandelqd --state-dir=/data/mandelq --device=cuda --device-memory=4G\n");
 }
 
+/* What needs the settings and no worker of our own. */
+static int run_once(struct daemon *d)
+{
+	struct mq_error err = {""};
+	enum mq_status s = init_settings(d, &err);
+	const struct mq_print_config p = {&d->options, d->set.state_dir, d->set.endpoint, d->set.threads};
+
+	if (!s && d->options.count[MQ_OPT_BACKUP])
+		s = mq_backup(d->set.state_dir, d->set.endpoint, d->options.value[MQ_OPT_BACKUP], &err);
+	else if (!s)
+		s = mq_print_config(&p, stdout, &err);
+	fini_settings(d);
+	if (s)
+		fprintf(stderr, "mandelqd: %s\n", err.text);
+	return s == MQ_OK ? 0 : s == MQ_EINVAL || s == MQ_EVERSION ? 2 : 1;
+}
+
 /* --config=FILE must be there; the system's own file may be. */
 static enum mq_status read_config(struct mq_options *o, struct mq_error *err)
 {
@@ -593,7 +678,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!s && d.options.count[MQ_OPT_VERSION]) {
-		printf("mandelqd %s\n", PACKAGE_VERSION);
+		mq_print_version(stdout);
 		return 0;
 	}
 	if (!s && d.options.operands)
@@ -608,7 +693,12 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	mq_limits_raise_files();
-	rc = d.options.count[MQ_OPT_CHECK] ? check(&d) : run(&d);
+	if (d.options.count[MQ_OPT_CHECK])
+		rc = check(&d);
+	else if (d.options.count[MQ_OPT_BACKUP] || d.options.count[MQ_OPT_PRINT_CONFIG])
+		rc = run_once(&d);
+	else
+		rc = run(&d);
 	mq_options_clear(&d.options);
 	return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "src/image/tilefile.h"
 #include "src/log.h"
+#include "worker/metrics.h"
 #include "worker/space.h"
 
 #define ATTEMPTS_MAX 5          /* failures of a tile that nothing explains */
@@ -64,6 +65,7 @@ static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
 	char name[64];
 
 	status = mq_store_tile_done(s->c.store, tile->attempt, &tile->file, seconds, now_ms, &complete, err);
+	mq_metrics_tile(status == MQ_ESTALE ? "stale" : "done");
 	if (status == MQ_ESTALE) {
 		mq_tilefile_name(name, tile->span, tile->attempt);
 		(void)unlinkat(a->work_fd, name, 0); /* goes with the job's folder otherwise */
@@ -80,6 +82,16 @@ static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
 	return MQ_OK;
 }
 
+/* Pixels a second while the device works. */
+static void note_rate(struct mq_unit *u, uint64_t pixels, double seconds)
+{
+	if (seconds > 0) {
+		double rate = (double)pixels / seconds;
+
+		u->pixel_rate = u->pixel_rate > 0 ? 0.8 * u->pixel_rate + 0.2 * rate : rate;
+	}
+}
+
 static enum mq_status task_done(struct mq_schedule *s, struct mq_unit *u, struct mq_task *t,
                                 int64_t now_ms, struct mq_error *err)
 {
@@ -93,8 +105,14 @@ static enum mq_status task_done(struct mq_schedule *s, struct mq_unit *u, struct
 	a->strip_seconds = a->strip_seconds > 0 ? 0.7 * a->strip_seconds + 0.3 * each : each;
 	if (!a->first_ms)
 		a->first_ms = t->begun_ms;
-	for (unsigned k = 0; !status && k < t->tiles; k++)
+	for (unsigned k = 0; !status && k < t->tiles; k++) {
+		uint64_t pixels = (uint64_t)mq_span_rows(&a->layout, t->tile[k].span) * a->layout.width;
+
+		t->tile[k].file.inside = t->inside; /* a mirror image has as many */
+		mq_metrics_rendered(u->info.name, pixels, t->tile[k].file.bytes, k ? 0 : t->seconds);
+		note_rate(u, pixels, k ? 0 : t->seconds / threads);
 		status = tile_done(s, a, &t->tile[k], k ? 0 : t->seconds, now_ms, err);
+	}
 	return status;
 }
 
@@ -122,6 +140,7 @@ static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_task *t
 
 	*stale = true;
 	for (unsigned k = 0; !status && k < t->tiles; k++) {
+		mq_metrics_tile(outcome_name(t->status));
 		status = mq_store_tile_retry(s->c.store, t->tile[k].attempt, outcome_name(t->status), now_ms,
 		                             err);
 		if (!status)

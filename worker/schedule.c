@@ -8,6 +8,7 @@
 
 #include "src/failpoint.h"
 #include "src/log.h"
+#include "worker/metrics.h"
 
 /* Tiles a device holds beyond those in its slots, so that it never waits for a commit. */
 #define QUEUE_AHEAD 2
@@ -142,8 +143,14 @@ void mq_schedule_close(struct mq_schedule *s)
 enum mq_status mq_schedule_recover(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
 {
 	struct mq_recovery r = {0};
+	int64_t held = 0;
 	enum mq_status status = mq_store_recover(s->c.store, now_ms, &r, err);
 
+	if (!status)
+		status = mq_store_meta_get(s->c.store, MQ_META_HELD, &held, err);
+	s->held = held != 0;
+	if (s->held)
+		mq_log(MQ_LOG_WARN, "the queue is paused: mandelq resume --all lets it go on");
 	if (!status)
 		status = mq_tidy_start(s, err);
 	if (!status && (r.suspects || r.jobs_failed || r.assembling))
@@ -234,6 +241,7 @@ static enum mq_status split(struct mq_schedule *s, const struct mq_tile_row *row
                             enum step *step, struct mq_error *err)
 {
 	*step = STEP_AGAIN;
+	mq_metrics_split(reason);
 	return mq_store_tile_split(s->c.store, row->id, reason, err);
 }
 
@@ -511,9 +519,9 @@ enum mq_status mq_schedule_turn(struct mq_schedule *s, int64_t now_ms, struct mq
 		s->assembly_retry_ms = 0;
 		s->look_assembly = true;
 	}
-	while (!status && s->look)
+	while (!status && s->look && !s->held)
 		status = feed_all(s, now_ms, err);
-	if (!status && s->look_assembly)
+	if (!status && s->look_assembly && !s->held)
 		status = assemble_all(s, now_ms, err);
 	mq_memory_idle(s, now_ms);
 	return status;
@@ -521,7 +529,35 @@ enum mq_status mq_schedule_turn(struct mq_schedule *s, int64_t now_ms, struct mq
 
 void mq_schedule_look(struct mq_schedule *s)
 {
-	s->look = true;
+	s->look = s->look_assembly = true;
+}
+
+void mq_schedule_hold(struct mq_schedule *s, bool held)
+{
+	s->held = held;
+	mq_schedule_look(s);
+}
+
+bool mq_schedule_paused(const struct mq_schedule *s)
+{
+	return s->held;
+}
+
+void mq_schedule_revive(struct mq_schedule *s, int64_t job)
+{
+	struct mq_active *a = mq_schedule_find(s, job);
+
+	if (a) {
+		atomic_store(&a->dropped, false);
+		a->failures = 0;
+		a->assembly_tries = 0;
+	}
+	mq_schedule_look(s);
+}
+
+void mq_schedule_forget(struct mq_schedule *s, int64_t job)
+{
+	mq_tidy_ended(s, job);
 }
 
 enum mq_status mq_schedule_after(struct mq_schedule *s, struct mq_error *err)
@@ -630,5 +666,7 @@ void mq_schedule_device(const struct mq_schedule *s, unsigned index, struct mq_d
 
 	mq_device_info(u->device, &out->info);
 	out->tile_bytes = u->bytes;
+	out->slots = u->bytes ? u->slots : 0;
+	out->pixel_rate = u->pixel_rate;
 	out->busy = u->in_flight > 0;
 }

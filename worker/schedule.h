@@ -17,6 +17,9 @@
 #include "worker/pool.h"
 #include "worker/statedir.h"
 
+/* The store's number that says whether the queue is held. */
+#define MQ_META_HELD "queue-held"
+
 struct mq_schedule_config {
 	struct mq_store *store;
 	struct mq_statedir *dir;
@@ -37,7 +40,7 @@ void mq_schedule_close(struct mq_schedule *schedule);
 /* Recovery after the process before this one, however that ended; before the first turn. In a turn. */
 enum mq_status mq_schedule_recover(struct mq_schedule *schedule, int64_t now_ms, struct mq_error *err);
 
-/* There are new tiles (a job was added or goes on). */
+/* There may be something to do (a job was added or goes on). */
 void mq_schedule_look(struct mq_schedule *schedule);
 
 /* Takes what threads have told, decides what is next. */
@@ -47,6 +50,15 @@ enum mq_status mq_schedule_turn(struct mq_schedule *schedule, int64_t now_ms, st
 enum mq_status mq_schedule_after(struct mq_schedule *schedule, struct mq_error *err);
 /* When the next turn is due although nothing happens, in ms from now; -1: never. */
 int64_t mq_schedule_due(const struct mq_schedule *schedule, int64_t now_ms);
+
+/* The whole queue is held, or goes on: while it is, nothing new is started. */
+void mq_schedule_hold(struct mq_schedule *schedule, bool held);
+bool mq_schedule_paused(const struct mq_schedule *schedule);
+
+/* The failed job is to be rendered again (in this turn). */
+void mq_schedule_revive(struct mq_schedule *schedule, int64_t job);
+/* The rows of an ended job have been removed (in this turn): its files go after the commit. */
+void mq_schedule_forget(struct mq_schedule *schedule, int64_t job);
 
 /* The job has been moved to cancelled (in this turn): lets go of it. */
 void mq_schedule_drop(struct mq_schedule *schedule, int64_t job, int64_t now_ms);
@@ -61,6 +73,8 @@ double mq_schedule_eta(const struct mq_schedule *schedule, const struct mq_job_r
 struct mq_device_report {
 	struct mq_device_info info;
 	uint64_t tile_bytes; /* of a slot now; 0: no memory is held */
+	unsigned slots;
+	double pixel_rate;   /* a second, smoothed over the last tiles; 0: not known */
 	bool busy;
 };
 /* Bytes of buffers that the devices hold, or have asked for. */

@@ -27,6 +27,7 @@ struct mq_unit {
 	struct mq_error memory_error;
 	int64_t idle_ms;       /* since when nothing is in flight */
 	bool cancelling;       /* told to give up what it does */
+	double pixel_rate;     /* pixels a second of its work, smoothed */
 };
 
 struct mq_schedule {
@@ -42,6 +43,7 @@ struct mq_schedule {
 	bool suspects;               /* there may be some */
 	bool look;                   /* something changed: look for tiles */
 	bool look_assembly;          /* ... for jobs to assemble */
+	bool held;                   /* by a person: nothing new is started */
 	bool stopping;
 	int64_t disk_retry_ms;       /* jobs paused by a full disk: when to look again; 0: none */
 	int64_t disk_wait_ms;        /* from one look to the next; doubles until a tile is written */

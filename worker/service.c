@@ -2,8 +2,10 @@
 #include "worker/service.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zmq.h>
 
 #include "src/log.h"
@@ -11,6 +13,7 @@
 
 #define TURN_MAX 256                 /* requests a turn: they share its commit */
 #define ANSWER_BYTES_MAX (64u << 20) /* of one turn's answers */
+#define TURN_MS 50                   /* no request is begun later in a turn: answers wait for its end */
 /* Answers that may wait for one peer; those beyond are lost. The data of one takes MQ_READ_MAX. */
 #define PEER_ANSWERS_MAX 32
 
@@ -108,6 +111,19 @@ static unsigned drain(struct mq_service *v)
 	return extra;
 }
 
+/* The user behind a connection over ipc, as the kernel told libzmq ("localhost:UID:GID:PID"); -1 for
+ * every other peer: no address on a network begins so. */
+static int64_t peer_uid(zmq_msg_t *body)
+{
+	const char *address = zmq_msg_gets(body, "Peer-Address");
+	unsigned uid, gid;
+	int pid, end = 0;
+
+	if (!address || sscanf(address, "localhost:%u:%u:%d%n", &uid, &gid, &pid, &end) != 3 || address[end])
+		return -1;
+	return uid;
+}
+
 /* The answer as it will be sent: its size counts from now on, and a failed commit sends none. */
 static void encode(struct pending *p, uint64_t seq, struct mq_answer *a)
 {
@@ -137,17 +153,26 @@ static void carry_out(struct pending *p, struct mq_verbs *verbs, zmq_msg_t *body
 		s = mq_fail(&answer.error, MQ_EPROTO, "a request is one frame, not %u", extra + 1);
 	answer.status = s;
 	if (!s)
-		mq_verbs_call(verbs, &request, -1, now_ms, &answer);
+		mq_verbs_call(verbs, &request, peer_uid(body), now_ms, &answer);
 	encode(p, seq, &answer);
 	mq_request_clear(&request);
 }
 
+static int64_t clock_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 void mq_service_receive(struct mq_service *v, struct mq_verbs *verbs, int64_t now_ms, bool *more)
 {
+	int64_t begun = clock_ms();
 	size_t bytes = 0;
 
 	*more = false;
-	while (v->count < TURN_MAX && bytes < ANSWER_BYTES_MAX) {
+	while (v->count < TURN_MAX && bytes < ANSWER_BYTES_MAX && clock_ms() - begun < TURN_MS) {
 		struct pending *p = &v->pending[v->count];
 		zmq_msg_t body;
 

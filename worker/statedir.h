@@ -16,6 +16,8 @@
 
 #include "src/status.h"
 
+/* In work/, while a copy of the database is made. */
+#define MQ_STATEDIR_BACKUP "backup.db"
 #define MQ_STATEDIR_STUCK "stuck.log"
 
 struct mq_statedir {

@@ -1,26 +1,34 @@
-/* tidy: removes what jobs that have ended leave behind: their tiles always, and the picture's folder
- * of a job that failed or was cancelled. Only after the commit that ended the job: a folder must never
- * go while the database still counts on it. */
+/* tidy: removes what jobs that have ended leave behind: the tiles of one that is done or was cancelled,
+ * and the picture's folder unless it is done. The tiles of a failed job stay until it is removed: it may
+ * be tried again. Only after the commit that ended the job: a folder must never go while the database
+ * still counts on it. */
 #include "worker/schedule_private.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "src/log.h"
 
-/* A picture is kept when its job is done. */
-static void remove_folders(struct mq_schedule *s, int64_t job)
+/* May a folder of this job go? */
+static bool may_go(struct mq_schedule *s, int64_t job, bool pictures)
 {
 	struct mq_job_row row;
-	struct mq_error err = {""};
-	enum mq_status status = mq_store_job_get(s->c.store, job, &row, &err);
-	bool done = !status && row.state == MQ_JOB_DONE;
+	enum mq_status status = mq_store_job_get(s->c.store, job, &row, NULL);
+	enum mq_job_state state;
 
-	if (!status)
-		mq_job_row_clear(&row);
-	else if (status != MQ_ENOENT)
-		return; /* a damaged row: its files are left for whoever mends it */
-	if ((!done && mq_statedir_remove(s->c.dir->pictures_fd, job, &err)) ||
-	    mq_statedir_remove(s->c.dir->work_fd, job, &err))
+	if (status)
+		return status == MQ_ENOENT; /* a damaged row: its files are left for whoever mends it */
+	state = row.state;
+	mq_job_row_clear(&row);
+	return state == MQ_JOB_CANCELLED || state == (pictures ? MQ_JOB_FAILED : MQ_JOB_DONE);
+}
+
+static void remove_folders(struct mq_schedule *s, int64_t job)
+{
+	struct mq_error err = {""};
+
+	if ((may_go(s, job, true) && mq_statedir_remove(s->c.dir->pictures_fd, job, &err)) ||
+	    (may_go(s, job, false) && mq_statedir_remove(s->c.dir->work_fd, job, &err)))
 		mq_log(MQ_LOG_WARN, "job %lld: %s; tried again at the next start", (long long)job, err.text);
 }
 
@@ -64,19 +72,15 @@ void mq_tidy_after(struct mq_schedule *s)
 
 struct start {
 	struct mq_schedule *s;
+	bool pictures;
 	unsigned removed;
 };
 
 static void start_each(void *arg, int64_t id)
 {
 	struct start *start = arg;
-	struct mq_job_row row;
-	enum mq_status status = mq_store_job_get(start->s->c.store, id, &row, NULL);
-	bool live = !status && !mq_job_is_terminal(row.state);
 
-	if (!status)
-		mq_job_row_clear(&row);
-	if (live)
+	if (!may_go(start->s, id, start->pictures))
 		return;
 	remove_folders(start->s, id);
 	start->removed++;
@@ -84,9 +88,15 @@ static void start_each(void *arg, int64_t id)
 
 enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
 {
-	struct start start = {s, 0};
+	struct start start = {s, false, 0};
 	enum mq_status status = mq_statedir_each(s->c.dir->work_fd, start_each, &start, err);
 
+	/* Of a copy that was broken off; mostly there is none. */
+	(void)unlinkat(s->c.dir->work_fd, MQ_STATEDIR_BACKUP, 0);
+	(void)unlinkat(s->c.dir->work_fd, MQ_STATEDIR_BACKUP ".tmp", 0);
+	start.pictures = true;
+	if (!status)
+		status = mq_statedir_each(s->c.dir->pictures_fd, start_each, &start, err);
 	if (!status && start.removed)
 		mq_log(MQ_LOG_INFO, "removed the leftovers of %u jobs", start.removed);
 	return status;

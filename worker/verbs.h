@@ -10,6 +10,12 @@
 #include "worker/schedule.h"
 #include "worker/statedir.h"
 
+/* Each user's; 0: no limit. */
+struct mq_user_limits {
+	uint64_t jobs;  /* that have not ended */
+	uint64_t bytes; /* of pictures, previews and counts */
+};
+
 struct mq_verbs {
 	struct mq_store *store;
 	struct mq_schedule *schedule;
@@ -18,6 +24,8 @@ struct mq_verbs {
 	const char *note;     /* the devices, in one line */
 	const char *events;   /* where events are published, or NULL */
 	int64_t started_ms;
+	int64_t uid;          /* the worker's own */
+	struct mq_user_limits limits;
 	uint64_t watchdog_ends; /* how often a stuck worker was ended on this state directory */
 };
 

@@ -98,7 +98,7 @@ enum mq_status mq_tilefile_write(int dirfd, const char *name, int64_t job, int64
 		                     .first = span.first,
 		                     .count = span.count,
 		                     .channels = channels };
-	struct mq_newfile file;
+	struct mq_newfile file = { 0 };
 	enum mq_status status;
 	uint64_t size = 0;
 	uint8_t sha[32];

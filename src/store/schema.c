@@ -2,8 +2,8 @@
  * mq_store_open, before any statement is prepared.
  *
  * A job's counters stand in its own row and are kept with each change, so that its status costs one
- * look-up whatever its size. Tile rows are never deleted: tile and attempt ids name files, and a
- * finished job's rows tell its story. */
+ * look-up whatever its size. The rows of a job stay until the job is removed: they tell its story. Job
+ * and attempt ids name files, and are never used again. */
 #include "config.h"
 
 #include "src/failpoint.h"
@@ -62,8 +62,45 @@ static int to_version_1(sqlite3 *db)
 	return sqlite3_exec(db, version_1, NULL, NULL, NULL);
 }
 
+/* Removing a job must not look through all attempts for each of its tiles, as the foreign keys of
+ * version 1 would: so attempts name their job and tile by number only. Request ids are each user's own;
+ * jobs of version 1 have no known owner. asked_priority is that of the submit, which a repeated submit
+ * must match whatever the priority is now. inside is NULL where it was not counted from the start. */
+static const char version_2[] =
+	"ALTER TABLE jobs ADD COLUMN after INTEGER;"
+	"ALTER TABLE jobs ADD COLUMN asked_priority INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE jobs ADD COLUMN fetched_ms INTEGER NOT NULL DEFAULT 0 CHECK (fetched_ms >= 0);"
+	"ALTER TABLE jobs ADD COLUMN inside INTEGER CHECK (inside >= 0);"
+	"ALTER TABLE jobs ADD COLUMN flat INTEGER CHECK (flat IN (0, 1));"
+	"UPDATE jobs SET asked_priority = priority;"
+	"ALTER TABLE tiles ADD COLUMN inside INTEGER NOT NULL DEFAULT 0 CHECK (inside >= 0);"
+
+	"CREATE TABLE attempts_2 ("
+	" id INTEGER PRIMARY KEY AUTOINCREMENT, job INTEGER NOT NULL, tile INTEGER NOT NULL,"
+	" device TEXT NOT NULL, alone INTEGER NOT NULL CHECK (alone IN (0, 1)),"
+	" started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL DEFAULT 0,"
+	" outcome TEXT) STRICT;"
+	"INSERT INTO attempts_2 SELECT id, job, tile, device, alone, started_ms, ended_ms, outcome"
+	" FROM attempts ORDER BY id;"
+	"DROP TABLE attempts;"
+	"ALTER TABLE attempts_2 RENAME TO attempts;"
+
+	"CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+
+	"DROP INDEX jobs_request;"
+	"CREATE UNIQUE INDEX jobs_request ON jobs (request_id, owner) WHERE request_id IS NOT NULL;"
+	"CREATE INDEX jobs_after ON jobs (after) WHERE state IN ('waiting', 'paused');"
+	"CREATE INDEX jobs_finished ON jobs (finished_ms, id) WHERE finished_ms > 0;"
+	"CREATE INDEX tiles_job ON tiles (job);"
+	"CREATE INDEX attempts_job ON attempts (job);";
+
+static int to_version_2(sqlite3 *db)
+{
+	return sqlite3_exec(db, version_2, NULL, NULL, NULL);
+}
+
 /* migrations[n] brings version n to n + 1. */
-static int (*const migrations[MQ_STORE_SCHEMA])(sqlite3 *db) = {to_version_1};
+static int (*const migrations[MQ_STORE_SCHEMA])(sqlite3 *db) = {to_version_1, to_version_2};
 
 static int stamp(sqlite3 *db)
 {
@@ -91,13 +128,13 @@ enum mq_status mq_schema_migrate(sqlite3 *db, int from, struct mq_error *err)
 	fault = mq_failpoint("store-migrate");
 	if (fault) {
 		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-		return mq_fail_errno(err, fault, "cannot create the database");
+		return mq_fail_errno(err, fault, "cannot make the tables of the database");
 	}
 	rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		return MQ_OK;
 failed:
-	status = mq_fail_sqlite(db, rc, err, "cannot create the database");
+	status = mq_fail_sqlite(db, rc, err, "cannot make the tables of the database");
 	/* The text is taken; a rollback that fails leaves nothing that close does not undo. */
 	if (!sqlite3_get_autocommit(db))
 		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);

@@ -4,8 +4,12 @@
  * is not written at all, not even by closing it. */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/failpoint.h"
 #include "src/log.h"
@@ -13,6 +17,8 @@
 
 /* Frames (pages) of log after which it is copied into the database: 4 MiB. */
 #define CHECKPOINT_FRAMES 1000
+/* Those, and a turn's. */
+#define LOG_RESERVE (5 << 20)
 
 /* ---- the turn ---- */
 
@@ -258,6 +264,20 @@ static enum mq_status prepare_all(struct mq_store *store, struct mq_error *err)
 	return MQ_OK;
 }
 
+/* So that the program before this one can go back to it. */
+static enum mq_status keep_old(sqlite3 *db, const char *path, int version, struct mq_error *err)
+{
+	char *copy = sqlite3_mprintf("%s.v%d-backup", path, version);
+	enum mq_status status = copy ? mq_backup_write(db, copy, err)
+	                             : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+
+	if (status == MQ_OK)
+		mq_log(MQ_LOG_INFO, "the database is brought from schema %d to %d; %s is a copy of it as it was",
+		       version, MQ_STORE_SCHEMA, copy);
+	sqlite3_free(copy);
+	return status;
+}
+
 static enum mq_status open_checked(struct mq_store *store, const char *path, bool thorough,
                                    struct mq_error *err)
 {
@@ -277,6 +297,8 @@ static enum mq_status open_checked(struct mq_store *store, const char *path, boo
 		status = mq_check_structure(store->db, err);
 	if (status == MQ_OK)
 		status = use_wal(store->db, err);
+	if (status == MQ_OK && version > 0 && version < MQ_STORE_SCHEMA)
+		status = keep_old(store->db, path, version, err);
 	if (status == MQ_OK)
 		status = mq_schema_migrate(store->db, version, err);
 	if (status == MQ_OK)
@@ -288,6 +310,24 @@ static enum mq_status open_checked(struct mq_store *store, const char *path, boo
 	(void)sqlite3_wal_hook(store->db, note_wal, store); /* gives the old hook's argument */
 	rc = sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 	return rc == SQLITE_OK ? MQ_OK : mq_fail_sqlite(store->db, rc, err, path);
+}
+
+/* Blocks for the log, so that a full disk does not keep the store from saying so: what a pause writes
+ * fits. The log's size stays what it is. Without space, or on a file system that cannot, there is no
+ * such reserve. */
+static void reserve_log(const char *path)
+{
+	char name[4096];
+	int n = snprintf(name, sizeof name, "%s-wal", path), fd;
+
+	if (n < 0 || (size_t)n >= sizeof name)
+		return;
+	fd = open(name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_RESERVE) && errno != EOPNOTSUPP)
+		mq_log(MQ_LOG_WARN, "%s: no room is reserved for the log: %s", path, strerror(errno));
+	close(fd); /* the locks are on the database, not on its log */
 }
 
 enum mq_status mq_store_open(const char *path, struct mq_store **out, struct mq_error *err)
@@ -317,6 +357,7 @@ enum mq_status mq_store_open(const char *path, struct mq_store **out, struct mq_
 			mq_check_drop_empty_log(path);
 		return status;
 	}
+	reserve_log(path);
 	*out = store;
 	return MQ_OK;
 }

@@ -21,13 +21,15 @@
 #include "src/tile.h"
 
 #define MQ_STORE_APPLICATION_ID 0x4d514c31 /* "MQL1" */
-#define MQ_STORE_SCHEMA 1
+#define MQ_STORE_SCHEMA 2
 
 struct mq_store;
 
 /* Opens or creates the database (WAL, FULL, EXCLUSIVE; quick_check and every row that counts, but for a
- * database of more than 32 MiB that was closed properly, of which it looks at the jobs' rows alone). The caller holds the state
- * directory's lock. MQ_EVERSION: a newer schema; MQ_ECORRUPT: not ours, or damaged; both untouched.
+ * database of more than 32 MiB that was closed properly, of which it looks at the jobs' rows alone). The
+ * caller holds the state directory's lock. MQ_EVERSION: a newer schema; MQ_ECORRUPT: not ours, or
+ * damaged; both untouched. One of an older schema N is copied to PATH.vN-backup before it is brought to
+ * this one.
  * MQ_EBUSY: another program has it open. A job with values in its rows that cannot be is set aside:
  * it is failed, its error says why, and it is logged. Only one store of a path in one process. */
 enum mq_status mq_store_open(const char *path, struct mq_store **out, struct mq_error *err);
@@ -59,17 +61,19 @@ struct mq_new_job {
 	int64_t now_ms;
 	uint32_t width, height, iterations;
 	struct mq_layout layout;
+	int64_t after;          /* the job that it waits for, or 0 */
 };
 
-/* The job and its tiles in one step. A request id that is known with the same spec, name and
- * priority gives that job's id and *existing = true; with another: MQ_ECONFLICT. A failed or
- * cancelled job has given its request id up. */
+/* The job and its tiles in one step. A request id that this owner has used with the same spec, name,
+ * priority and after gives that job's id and *existing = true; with another: MQ_ECONFLICT. A failed or
+ * cancelled job has given its request id up. after: MQ_ENOENT: no such job; MQ_ESTATE: it has failed or
+ * was cancelled; one that is done is not waited for. */
 enum mq_status mq_store_job_add(struct mq_store *store, const struct mq_new_job *job, int64_t *id,
                                 bool *existing, struct mq_error *err);
 
-/* Whether a job has this request id. */
-enum mq_status mq_store_request_known(struct mq_store *store, const char *request_id, bool *known,
-                                      struct mq_error *err);
+/* Whether a job of this owner has this request id. */
+enum mq_status mq_store_request_known(struct mq_store *store, int64_t owner, const char *request_id,
+                                      bool *known, struct mq_error *err);
 
 /* One job as stored, with its tiles counted. Strings are owned; NULL where unknown. Times are ms since
  * 1970, 0 where unknown. */
@@ -87,6 +91,10 @@ struct mq_job_row {
 	char output_sha256[65];
 	int64_t preview_bytes;      /* 0: none */
 	int64_t counts_bytes;       /* 0: none */
+	int64_t after;              /* the job that it waits or waited for, or 0 */
+	int64_t fetched_ms;         /* when somebody first had the whole picture; 0: nobody yet */
+	int64_t inside;             /* samples that reached the limit, of what is done; -1: not known */
+	int flat;                   /* 1: the picture has one colour; 0: more; -1: not known */
 };
 void mq_job_row_clear(struct mq_job_row *row);
 
@@ -100,10 +108,15 @@ enum mq_status mq_store_job_each(struct mq_store *store, int64_t after, int64_t 
                                  enum mq_status (*each)(void *arg, const struct mq_job_row *row),
                                  void *arg, struct mq_error *err);
 
+/* As mq_store_job_each with ids below `before`, newest first. */
+enum mq_status mq_store_job_each_down(struct mq_store *store, int64_t before, int64_t limit,
+                                      enum mq_status (*each)(void *arg, const struct mq_job_row *row),
+                                      void *arg, struct mq_error *err);
+
 /* Moves a job to a state that mq_job_may allows (else MQ_ESTATE, naming both states). reason is for
  * waiting and paused, error for failed; NULL clears. Sets started and finished when it gets there;
  * failed and cancelled also give the request id up and end every tile that is pending or running
- * (open attempts end as "dropped"). Moving to the state it has already is MQ_OK and no change.
+ * (open attempts end as "dropped"), and fail the jobs that wait for it. Moving to the state it has already is MQ_OK and no change.
  * assembling needs all tiles done (else MQ_ESTATE); a paused or waiting job that has them goes to
  * assembling when it is sent to queued or running. done is mq_store_job_done's. */
 enum mq_status mq_store_job_move(struct mq_store *store, int64_t id, enum mq_job_state to,
@@ -115,14 +128,78 @@ struct mq_output {
 	char picture_sha256[65];
 	int64_t preview_bytes;
 	int64_t counts_bytes;
+	bool flat; /* the picture has one colour */
 };
-/* assembling -> done, with what was made. */
+/* assembling -> done, with what was made; jobs that wait for it are queued. */
 enum mq_status mq_store_job_done(struct mq_store *store, int64_t id, const struct mq_output *output,
                                  int64_t now_ms, struct mq_error *err);
 
 /* Ids of jobs in a state, oldest first, at most max; *count says how many were written. */
 enum mq_status mq_store_jobs_in(struct mq_store *store, enum mq_job_state state, int64_t *ids,
                                 size_t max, size_t *count, struct mq_error *err);
+
+/* ---- what people do to jobs (store_queue.c) ---- */
+
+/* Nothing new of the job is begun; what is in flight ends. MQ_ESTATE: it has ended. A job that is paused
+ * gets the new reason. */
+enum mq_status mq_store_job_pause(struct mq_store *store, int64_t id, const char *reason,
+                                  int64_t now_ms, struct mq_error *err);
+/* A paused job goes on where it was: waiting, queued, running or assembling. One that is not paused stays as it is; MQ_ESTATE: it has ended. */
+enum mq_status mq_store_job_resume(struct mq_store *store, int64_t id, int64_t now_ms,
+                                   struct mq_error *err);
+/* A failed job again: its failed tiles are pending, those that are done stay so, and it is queued,
+ * waiting for its after, or assembling if only that is left. This is the one way out of a terminal state,
+ * so mq_job_may does not know it. MQ_ESTATE: not failed, or the job that it waits for is; MQ_ECORRUPT: its
+ * tiles do not make up the picture. */
+enum mq_status mq_store_job_retry(struct mq_store *store, int64_t id, struct mq_error *err);
+/* MQ_ESTATE: it has ended. */
+enum mq_status mq_store_job_priority(struct mq_store *store, int64_t id, int64_t priority,
+                                     struct mq_error *err);
+/* Deletes the rows of a job that has ended (else MQ_ESTATE); its files are the caller's to remove, after
+ * the commit. */
+enum mq_status mq_store_job_remove(struct mq_store *store, int64_t id, struct mq_error *err);
+/* The whole picture of a done job has been read by somebody. */
+enum mq_status mq_store_job_fetched(struct mq_store *store, int64_t id, int64_t now_ms,
+                                    struct mq_error *err);
+
+/* Jobs that have ended before a time, the earliest first. */
+struct mq_old {
+	int64_t before_ms;
+	int64_t after_ms, after_id; /* only later ones than this; 0, 0 to begin */
+	bool unfetched;             /* also done ones whose picture nobody has had */
+	bool everybody;             /* or only owner's */
+	int64_t owner;
+};
+enum mq_status mq_store_jobs_old(struct mq_store *store, const struct mq_old *which, int64_t *ids,
+                                 size_t max, size_t *count, struct mq_error *err);
+
+/* ---- sums (store_list.c) ---- */
+
+enum mq_status mq_store_jobs_count(struct mq_store *store, uint64_t count[MQ_JOB_STATE_COUNT],
+                                   struct mq_error *err);
+/* Bytes of pictures, previews and counts that the jobs of one owner (or of everybody) hold. */
+enum mq_status mq_store_jobs_bytes(struct mq_store *store, bool everybody, int64_t owner,
+                                   uint64_t *bytes, struct mq_error *err);
+/* Jobs of an owner that have not ended. */
+enum mq_status mq_store_jobs_open(struct mq_store *store, int64_t owner, uint64_t *count,
+                                  struct mq_error *err);
+
+/* A number that belongs to the whole queue and outlives the process; 0 if it was never set. */
+enum mq_status mq_store_meta_get(struct mq_store *store, const char *name, int64_t *value,
+                                 struct mq_error *err);
+enum mq_status mq_store_meta_set(struct mq_store *store, const char *name, int64_t value,
+                                 struct mq_error *err);
+
+/* The version of SQLite that runs. */
+const char *mq_store_engine(void);
+
+/* ---- copies (backup.c) ---- */
+
+/* A sound copy of the open database as a new file at path, durable. Between turns, or before the first
+ * change of one: MQ_EBUSY otherwise, and the next turn may do it. MQ_ENOSPC, MQ_EIO: nothing is left. */
+enum mq_status mq_store_backup(struct mq_store *store, const char *path, struct mq_error *err);
+/* As mq_store_backup, of a database that nobody has open (the caller holds the state directory's lock). */
+enum mq_status mq_store_copy(const char *from, const char *path, struct mq_error *err);
 
 /* ---- tiles and attempts (store_tile.c, store_attempt.c) ---- */
 
@@ -155,6 +232,7 @@ enum mq_status mq_store_attempt_begin(struct mq_store *store, int64_t tile, cons
 struct mq_tile_file {
 	uint64_t bytes;
 	uint8_t sha256[32]; /* of the whole file */
+	uint64_t inside;    /* samples of the tile that reached the limit */
 };
 /* The attempt's tile file is durable under its final name: the tile is done, no longer suspect, and
  * every tile's deaths are forgotten. *job_complete: it was the job's last, and the job is now
@@ -191,6 +269,30 @@ struct mq_done_tile {
 enum mq_status mq_store_tiles_done(struct mq_store *store, int64_t job,
                                    enum mq_status (*each)(void *arg, const struct mq_done_tile *t),
                                    void *arg, struct mq_error *err);
+
+/* A job's tiles with an id above `after`, in the order of ids, at most limit; likewise its attempts.
+ * (store_list.c) Texts belong to the walk; each must not use the store. */
+struct mq_tile_info {
+	struct mq_tile_row row;
+	enum mq_tile_state state;
+	const char *split_reason; /* "" unless split */
+	uint64_t file_bytes, inside;
+	double compute_seconds;
+};
+enum mq_status mq_store_tiles_each(struct mq_store *store, int64_t job, int64_t after, int64_t limit,
+                                   enum mq_status (*each)(void *arg, const struct mq_tile_info *t),
+                                   void *arg, struct mq_error *err);
+struct mq_attempt_info {
+	int64_t id, tile;
+	struct mq_span span;
+	const char *device;
+	bool alone;
+	int64_t started_ms, ended_ms; /* ended_ms 0: under way */
+	const char *outcome;          /* "" while it is under way */
+};
+enum mq_status mq_store_attempts_each(struct mq_store *store, int64_t job, int64_t after, int64_t limit,
+                                      enum mq_status (*each)(void *arg, const struct mq_attempt_info *a),
+                                      void *arg, struct mq_error *err);
 
 /* ---- recovery (store_recover.c) ---- */
 

@@ -111,6 +111,7 @@ static enum mq_status write_done(struct mq_store *store, const struct mq_tile_ro
 	mq_put_int(&q, (int64_t)file->bytes);
 	mq_put_blob(&q, file->sha256, sizeof file->sha256);
 	mq_put_real(&q, seconds);
+	mq_put_int(&q, (int64_t)file->inside);
 	status = mq_query_run(&q, err);
 	if (status != MQ_OK)
 		return status;
@@ -118,6 +119,7 @@ static enum mq_status write_done(struct mq_store *store, const struct mq_tile_ro
 	mq_put_int(&q, tile->job);
 	mq_put_int(&q, tile->span.count);
 	mq_put_real(&q, seconds);
+	mq_put_int(&q, (int64_t)file->inside);
 	status = mq_query_run(&q, err);
 	if (status != MQ_OK)
 		return status;
@@ -166,8 +168,9 @@ enum mq_status mq_store_tile_done(struct mq_store *store, int64_t attempt,
 	enum mq_status status;
 	bool complete = false;
 
-	if (file->bytes > INT64_MAX)
-		return mq_fail(err, MQ_EINVAL, "a tile file of %llu bytes", (unsigned long long)file->bytes);
+	if (file->bytes > INT64_MAX || file->inside > INT64_MAX / 2)
+		return mq_fail(err, MQ_EINVAL, "a tile file of %llu bytes with %llu samples inside",
+		               (unsigned long long)file->bytes, (unsigned long long)file->inside);
 	status = mq_change_begin(store, err);
 	if (status != MQ_OK)
 		return status;

@@ -15,9 +15,11 @@ static enum mq_status find_request(struct mq_store *store, const struct mq_new_j
 	bool row, same;
 
 	mq_put_text(&q, job->request_id);
+	mq_put_int(&q, job->owner);
 	mq_put_text(&q, job->spec);
 	mq_put_text(&q, job->name);
 	mq_put_int(&q, job->priority);
+	mq_put_int(&q, job->after);
 	status = mq_query_step(&q, &row, err);
 	if (status != MQ_OK || !row)
 		return status;
@@ -49,14 +51,38 @@ static enum mq_status add_tiles(struct mq_store *store, int64_t id, const struct
 	return status;
 }
 
+/* *wait: the job that it is to come after has not ended yet. */
+static enum mq_status look_after(struct mq_store *store, int64_t after, bool *wait,
+                                 struct mq_error *err)
+{
+	struct mq_job_brief other;
+	enum mq_status status;
+
+	*wait = false;
+	if (!after)
+		return MQ_OK;
+	status = mq_job_brief(store, after, &other, err);
+	if (status != MQ_OK)
+		return status;
+	if (other.state == MQ_JOB_FAILED || other.state == MQ_JOB_CANCELLED)
+		return mq_fail(err, MQ_ESTATE, "--after: job %lld is %s: nothing can come after it",
+		               (long long)after, mq_job_state_name(other.state));
+	*wait = other.state != MQ_JOB_DONE;
+	return MQ_OK;
+}
+
 static enum mq_status add_job(struct mq_store *store, const struct mq_new_job *job, int64_t *id,
                               struct mq_error *err)
 {
 	struct mq_query q = mq_query_start(store, MQ_SQL_JOB_ADD);
 	enum mq_status status;
+	bool wait;
 
 	if (job->layout.strips == 0 || job->layout.tile_strips == 0)
 		return mq_fail(err, MQ_EINTERNAL, "a job without strips");
+	status = look_after(store, job->after, &wait, err);
+	if (status != MQ_OK)
+		return status;
 	mq_put_text(&q, job->name);
 	mq_put_text(&q, job->spec);
 	mq_put_text(&q, job->request_id);
@@ -68,6 +94,8 @@ static enum mq_status add_job(struct mq_store *store, const struct mq_new_job *j
 	mq_put_int(&q, job->iterations);
 	mq_put_int(&q, job->layout.strips);
 	mq_put_int(&q, job->layout.tiles);
+	mq_put_int(&q, job->after);
+	mq_put_int(&q, wait);
 	status = mq_query_run(&q, err);
 	if (status != MQ_OK)
 		return status;
@@ -98,16 +126,14 @@ enum mq_status mq_store_job_add(struct mq_store *store, const struct mq_new_job 
 
 /* ---- reading ---- */
 
-enum mq_status mq_store_request_known(struct mq_store *store, const char *request_id, bool *known,
-                                      struct mq_error *err)
+enum mq_status mq_store_request_known(struct mq_store *store, int64_t owner, const char *request_id,
+                                      bool *known, struct mq_error *err)
 {
 	struct mq_query q = mq_query_start(store, MQ_SQL_JOB_BY_REQUEST);
 	enum mq_status status;
 
 	mq_put_text(&q, request_id);
-	mq_put_text(&q, "");
-	mq_put_text(&q, "");
-	mq_put_int(&q, 0);
+	mq_put_int(&q, owner);
 	status = mq_query_step(&q, known, err);
 	if (status == MQ_OK && *known)
 		mq_query_end(&q);
@@ -168,6 +194,11 @@ static void read_row(struct mq_query *q, struct mq_job_row *row)
 	row->preview_bytes = mq_col_int(q, 22, 0, INT64_MAX);
 	row->counts_bytes = mq_col_int(q, 23, 0, INT64_MAX);
 	row->spec = mq_col_text(q, 24, false);
+	/* Their tables keep them in range: they were not there before checks of rows were needed. */
+	row->after = sqlite3_column_int64(q->stmt, 25);
+	row->fetched_ms = sqlite3_column_int64(q->stmt, 26);
+	row->inside = sqlite3_column_int64(q->stmt, 27);
+	row->flat = sqlite3_column_int(q->stmt, 28);
 }
 
 enum mq_status mq_store_job_get(struct mq_store *store, int64_t id, struct mq_job_row *out,
@@ -199,10 +230,10 @@ enum mq_status mq_store_job_get(struct mq_store *store, int64_t id, struct mq_jo
 }
 
 /* *id is set to the next job's, or left alone with *found = false. */
-static enum mq_status job_after(struct mq_store *store, int64_t *id, bool *found,
-                                struct mq_error *err)
+static enum mq_status next_job(struct mq_store *store, enum mq_sql sql, int64_t *id, bool *found,
+                               struct mq_error *err)
 {
-	struct mq_query q = mq_query_start(store, MQ_SQL_JOB_AFTER);
+	struct mq_query q = mq_query_start(store, sql);
 	enum mq_status status;
 
 	mq_put_int(&q, *id);
@@ -215,20 +246,20 @@ static enum mq_status job_after(struct mq_store *store, int64_t *id, bool *found
 }
 
 /* A look-up a job rather than one open statement: each may use the store as it likes. */
-enum mq_status mq_store_job_each(struct mq_store *store, int64_t after, int64_t limit,
-                                 enum mq_status (*each)(void *arg, const struct mq_job_row *row),
-                                 void *arg, struct mq_error *err)
+static enum mq_status walk(struct mq_store *store, enum mq_sql sql, int64_t from, int64_t limit,
+                           enum mq_status (*each)(void *arg, const struct mq_job_row *row), void *arg,
+                           struct mq_error *err)
 {
 	enum mq_status status = MQ_OK;
 	struct mq_error why, damage;
 	bool damaged = false;
-	int64_t id = after;
+	int64_t id = from;
 
 	for (int64_t n = 0; status == MQ_OK && n < limit;) {
 		struct mq_job_row row = {0};
 		bool found;
 
-		status = job_after(store, &id, &found, err);
+		status = next_job(store, sql, &id, &found, err);
 		if (status != MQ_OK || !found)
 			break;
 		status = mq_store_job_get(store, id, &row, &why);
@@ -248,6 +279,20 @@ enum mq_status mq_store_job_each(struct mq_store *store, int64_t after, int64_t 
 	if (status == MQ_OK && damaged)
 		return mq_fail(err, MQ_ECORRUPT, "%s", damage.text);
 	return status;
+}
+
+enum mq_status mq_store_job_each(struct mq_store *store, int64_t after, int64_t limit,
+                                 enum mq_status (*each)(void *arg, const struct mq_job_row *row),
+                                 void *arg, struct mq_error *err)
+{
+	return walk(store, MQ_SQL_JOB_AFTER, after, limit, each, arg, err);
+}
+
+enum mq_status mq_store_job_each_down(struct mq_store *store, int64_t before, int64_t limit,
+                                      enum mq_status (*each)(void *arg, const struct mq_job_row *row),
+                                      void *arg, struct mq_error *err)
+{
+	return walk(store, MQ_SQL_JOB_BEFORE, before, limit, each, arg, err);
 }
 
 enum mq_status mq_store_jobs_in(struct mq_store *store, enum mq_job_state state, int64_t *ids,
@@ -328,9 +373,10 @@ enum mq_status mq_job_set_state(struct mq_store *store, int64_t id, enum mq_job_
 	mq_put_text(&q, error);
 	mq_put_int(&q, now_ms);
 	status = mq_query_run(&q, err);
-	if (status == MQ_OK && (to == MQ_JOB_FAILED || to == MQ_JOB_CANCELLED))
-		status = end_tiles(store, id, now_ms, err);
-	return status;
+	if (status != MQ_OK || (to != MQ_JOB_FAILED && to != MQ_JOB_CANCELLED))
+		return status;
+	status = end_tiles(store, id, now_ms, err);
+	return status == MQ_OK ? mq_waiting_end(store, id, to, now_ms, err) : status;
 }
 
 /* A job that was paused when its last tile was done has nothing left to run: it goes on to be
@@ -397,7 +443,9 @@ static enum mq_status finish(struct mq_store *store, int64_t id, const struct mq
 	mq_put_text(&q, output->picture_sha256);
 	mq_put_int(&q, output->preview_bytes);
 	mq_put_int(&q, output->counts_bytes);
-	return mq_query_run(&q, err);
+	mq_put_int(&q, output->flat);
+	status = mq_query_run(&q, err);
+	return status == MQ_OK ? mq_waiting_go(store, id, err) : status;
 }
 
 enum mq_status mq_store_job_done(struct mq_store *store, int64_t id, const struct mq_output *output,

@@ -22,6 +22,7 @@ enum mq_sql {
 	MQ_SQL_JOB_BY_REQUEST,
 	MQ_SQL_JOB_GET,
 	MQ_SQL_JOB_AFTER,
+	MQ_SQL_JOB_BEFORE,
 	MQ_SQL_JOB_STATE,
 	MQ_SQL_JOB_MOVE,
 	MQ_SQL_JOB_DONE,
@@ -34,6 +35,24 @@ enum mq_sql {
 	MQ_SQL_JOB_END_RUNNING,
 	MQ_SQL_JOB_END_READY,
 	MQ_SQL_JOB_END_SUSPECT,
+	MQ_SQL_JOB_PRIORITY,
+	MQ_SQL_JOB_REASON,
+	MQ_SQL_JOB_FETCHED,
+	MQ_SQL_JOB_RETRY,
+	MQ_SQL_JOB_RETRY_TILES,
+	MQ_SQL_JOB_COVERED,
+	MQ_SQL_JOB_REMOVE_ATTEMPTS,
+	MQ_SQL_JOB_REMOVE_TILES,
+	MQ_SQL_JOB_REMOVE,
+	MQ_SQL_JOBS_OLD,
+	MQ_SQL_JOBS_COUNT,
+	MQ_SQL_JOBS_BYTES,
+	MQ_SQL_JOBS_OPEN_OF,
+	MQ_SQL_WAITING_GO,
+	MQ_SQL_WAITING_END_TILES,
+	MQ_SQL_WAITING_END,
+	MQ_SQL_META_GET,
+	MQ_SQL_META_SET,
 	MQ_SQL_TILES_ADD,
 	MQ_SQL_TILE_ADD,
 	MQ_SQL_TILE_GET,
@@ -49,11 +68,13 @@ enum mq_sql {
 	MQ_SQL_TILE_SPLIT,
 	MQ_SQL_TILE_FAIL,
 	MQ_SQL_TILE_DONE_FROM,
+	MQ_SQL_TILES_OF,
 	MQ_SQL_TILES_RUNNING,
 	MQ_SQL_TILE_FIRST_RUNNING,
 	MQ_SQL_DEATHS_FORGET,
 	MQ_SQL_ATTEMPT_ADD,
 	MQ_SQL_ATTEMPT_END,
+	MQ_SQL_ATTEMPTS_OF,
 	MQ_SQL_ATTEMPT_OUTCOME,
 	MQ_SQL_COUNT
 };
@@ -143,6 +164,8 @@ extern const char mq_check_damaged[];
 
 /* ---- schema.c ---- */
 
+/* A copy of the open database at path, by way of path.tmp, durable. (backup.c) */
+enum mq_status mq_backup_write(sqlite3 *db, const char *path, struct mq_error *err);
 enum mq_status mq_schema_migrate(sqlite3 *db, int from, struct mq_error *err);
 
 /* What holds for every sound row of the present schema: the tables' CHECK, and mq_check_rows. */
@@ -181,6 +204,11 @@ enum mq_status mq_job_brief(struct mq_store *store, int64_t id, struct mq_job_br
 enum mq_status mq_job_set_state(struct mq_store *store, int64_t id, enum mq_job_state to,
                                 const char *reason, const char *error, int64_t now_ms,
                                 struct mq_error *err);
+
+/* The jobs that wait for this one, also paused: go on, or fail because it has. (store_queue.c) */
+enum mq_status mq_waiting_go(struct mq_store *store, int64_t id, struct mq_error *err);
+enum mq_status mq_waiting_end(struct mq_store *store, int64_t id, enum mq_job_state ended,
+                              int64_t now_ms, struct mq_error *err);
 
 /* ---- store_tile.c ---- */
 

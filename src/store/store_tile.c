@@ -206,6 +206,7 @@ static enum mq_status write_redo(struct mq_store *store, const struct mq_tile *t
 	q = mq_query_start(store, MQ_SQL_JOB_TILE_UNDONE);
 	mq_put_int(&q, tile->row.job);
 	mq_put_int(&q, tile->row.span.count);
+	mq_put_int(&q, tile->row.id);
 	return mq_query_run(&q, err);
 }
 

@@ -3,6 +3,7 @@ its protocol, the jobs that they render, and the checks that hold after every fa
 
 Everything waits with a limit; a worker that is still there when its rig is closed is killed by its id.
 Loaded by run.py, which names the build to test."""
+import hashlib
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import sqlite3
 import subprocess
 import tempfile
 import time
+import zlib
 
 import zmq
 
@@ -123,9 +125,13 @@ class Client:
             state = self.call("poll", handle=state["handle"])
         data = io.BytesIO()
         while data.tell() < state["bytes"]:
-            _, part = self.call("read", handle=state["handle"], offset=data.tell(), length=1 << 20)
+            said, part = self.call("read", handle=state["handle"], offset=data.tell(), length=1 << 20)
+            check(said["crc32"] == zlib.crc32(part) and said["bytes"] == len(part) > 0,
+                  f"{what} of job {job}, byte {data.tell()}: another CRC-32 than was sent")
             data.write(part)
         self.call("close", handle=state["handle"])
+        found = hashlib.sha256(data.getvalue()).hexdigest()
+        check(state["sha256"] in (None, found), f"{what} of job {job} has SHA-256 {found}")
         return data.getvalue()
 
     def outputs(self, job, spec):
@@ -291,7 +297,11 @@ def reference(name, spec):
 def check_outputs(client, name, job, spec):
     found, wanted = client.outputs(job, spec), reference(name, spec)
     for what in wanted:
-        check(found[what] == wanted[what], f"job {job} ({name}): another {what}")
+        if found[what] == wanted[what]:
+            continue
+        at = next((n for n, (a, b) in enumerate(zip(found[what], wanted[what])) if a != b), "the end")
+        check(False, f"job {job} ({name}): another {what}, {len(found[what])} bytes instead of"
+                     f" {len(wanted[what])}, from {at} on")
 
 
 def submit_all(client, acknowledged):

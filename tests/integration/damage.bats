@@ -194,7 +194,7 @@ five_jobs() {
 		marked) sqlite3 "$db" "PRAGMA application_id=7; PRAGMA user_version=1; CREATE TABLE mine (x)" ;;
 		newer)
 			start_worker && stop_worker
-			sqlite3 "$db" "PRAGMA user_version=2" ;;
+			sqlite3 "$db" "PRAGMA user_version=999" ;;
 		cut)
 			rm -rf "$MANDELQ_STATE_DIR"
 			start_worker

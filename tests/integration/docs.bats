@@ -2,7 +2,8 @@
 # The man pages are sound, and say what the programs say of themselves.
 load helper
 
-COMMANDS="submit status wait fetch cancel render"
+COMMANDS="submit status wait fetch info watch cancel pause resume retry priority remove clean devices
+metrics render"
 
 # The long options that a help text or a man page lists.
 help_options() {

@@ -24,7 +24,8 @@ assert sent > 800 and cuts >= 2, (sent, cuts)
 assert w.peak < w.before + 1200, w.peak
 alive()
 time.sleep(0.6)
-assert resident() < w.before + 40, resident()'
+# freed at the latest when it is above what the settings explain
+assert resident() < w.before + 200, resident()'
 	grep -q 'all are closed' "$LOG"
 }
 
@@ -36,7 +37,8 @@ with Watch() as w:
 assert cuts >= 1 and w.peak < w.before + 700, (sent, cuts, w.peak)
 alive()
 time.sleep(0.6)
-assert resident() < w.before + 40, resident()'
+# freed at the latest when it is above what the settings explain
+assert resident() < w.before + 200, resident()'
 }
 
 @test "endless messages to the event socket" {
@@ -160,14 +162,19 @@ job = {"width": 8, "height": 8, "iterations": 5,
        "view": ["-" + third, third, "-0." + "6" * 19000, "0." + "6" * 19000]}
 for n in range(30):
     assert call("submit", job=job, name="long")["status"] == "ok"
-# all of them asked for at once, by many
-s = dealer()
-for n in range(200):
-    s.send(request("status", seq=n, after=0, limit=200))
-while s.poll(2000):
-    reply = s.recv()
-    assert len(reply) <= MIB and json.loads(reply)["status"] == "ok"
-assert resident() < 300, resident()'
+# asked for by many at once, who take a long time each, while others are served
+many = [dealer() for n in range(10)]
+with Watch() as w:
+    for s in many:
+        for n in range(10):
+            s.send(request("status", seq=n, after=0, limit=200))
+    for s in many:
+        for n in range(10):
+            assert s.poll(20000)
+            reply = s.recv()
+            assert len(reply) <= MIB and json.loads(reply)["status"] == "ok"
+# 32 answers of 1 MiB a peer
+assert w.slowest < 3 and w.peak < 110 + 64 + 60, (w.slowest, w.peak)'
 	[ "$(mq status --json | jq length)" = 30 ]
 	[ "$(mq status --json {1..30} | jq length)" = 30 ]
 }

@@ -26,7 +26,7 @@ core='config\.h|src/[a-z_]+\.h'
 @test "store, image and kernels include the core and themselves, never each other" {
 	only_includes "$core|src/store/[a-z_]+\.h" src/store/*.[ch]
 	only_includes "$core|src/image/[a-z_]+\.h" src/image/*.[ch]
-	only_includes "$core|kernels/[a-z0-9_]+\.h" kernels/*.[ch] kernels/*.cu
+	only_includes "$core|kernels/[a-z0-9_]+\.(h|cuh)" kernels/*.[ch] kernels/*.cu*
 }
 
 @test "the client includes the core and itself" {

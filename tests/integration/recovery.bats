@@ -97,13 +97,13 @@ f = open(sys.argv[1], 'r+b'); f.seek(-100, 2); b = f.read(1); f.seek(-100, 2); f
 }
 
 @test "out of device memory halves the tile, and the file is the same" {
-	# one tile of 16 MiB
-	job=(--size=4096 --view=-2,2,-2,2 --iterations=100 --palette=gray)
+	# Sixteen tiles of 2.2 MiB; the first request is for 4 MiB a buffer, the second for 2.
+	job=(--size=6000 --view=-2,0,-1.25,1.25 --iterations=100 --palette=gray)
 	undisturbed "${job[@]}"
-	MANDELQ_FAILPOINTS=cpu-reserve:1:oom start_worker
+	MANDELQ_FAILPOINTS=cpu-reserve:1:oom start_worker --device-memory=8M
 	submit_and_wait "${job[@]}"
 	[ "$(field 1 .tiles_split)" -ge 1 ]
-	[ "$(field 1 .tiles_total)" -ge 2 ]
+	[ "$(field 1 .tiles_total)" -ge 17 ]
 	[ "$(field 1 .output.sha256)" = "$expected" ]
 }
 

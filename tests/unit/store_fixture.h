@@ -62,7 +62,7 @@ static inline int fixture_open(void **state)
 /* rmdir fails if the store left any other file. */
 static inline int fixture_end(void **state)
 {
-	static const char *const suffixes[] = {"", "-wal", "-journal"};
+	static const char *const suffixes[] = {"", "-wal", "-journal", ".v1-backup", ".copy"};
 	struct fixture *f = *state;
 	char name[320];
 	int rc;

@@ -65,7 +65,7 @@ static void help_lines_fit(void **state)
 	FILE *f;
 
 	(void)state;
-	for (unsigned scope = 1; scope <= MQ_SCOPE_CANCEL; scope <<= 1) {
+	for (unsigned scope = 1; scope < MQ_SCOPE_END; scope <<= 1) {
 		f = open_memstream(&text, &len);
 		mq_options_help(f, scope);
 		fclose(f);
@@ -364,10 +364,43 @@ static int remove_path(void **state)
 	return unlink(path);
 }
 
+static void ages(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned long long ms;
+	} good[] = { { "90s", 90000 }, { "45m", 2700000 }, { "12h", 43200000 }, { "7d", 604800000 },
+		     { "2w", 1209600000 }, { "30", 30000 }, { "0", 0 }, { "1000000000", 1000000000000 } };
+	static const char *const bad[] = { "", "d", "7x", "7dd", "-1d", "1.5h", "1000000001", "1653w1",
+					   "99999999999999999999d", " 7d" };
+	unsigned long long ms;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(mq_option_age(good[i].text, MQ_OPT_KEEP_FOR, &ms, &error), MQ_OK);
+		assert_int_equal(ms, good[i].ms);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(mq_option_age(bad[i], MQ_OPT_KEEP_FOR, &ms, &error), MQ_EINVAL);
+		assert_says("--keep-for=");
+	}
+}
+
+static void a_negative_number_is_an_operand(void **state)
+{
+	(void)state;
+	assert_int_equal(PARSE(MQ_SCOPE_PRIORITY, "3", "-5"), MQ_OK);
+	assert_int_equal(options.operands, 2);
+	assert_string_equal(options.operand[1], "-5");
+	assert_int_equal(PARSE(MQ_SCOPE_PRIORITY, "3", "-x"), MQ_EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_is_in_order),
+		cmocka_unit_test(ages),
+		cmocka_unit_test(a_negative_number_is_an_operand),
 		cmocka_unit_test(help_lines_fit),
 		cmocka_unit_test(both_forms_and_negative_values),
 		cmocka_unit_test(letters_dashes_and_the_end),

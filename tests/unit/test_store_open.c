@@ -181,12 +181,12 @@ static void refuses_newer_schema(void **state)
 	fixture_reopen(f);
 	add_job(f, 4, 1);
 	commit(f);
-	with_sqlite(f, "PRAGMA user_version = 2");
+	with_sqlite(f, "PRAGMA user_version = 3");
 	assert_refused(f, MQ_EVERSION);
-	with_sqlite(f, "PRAGMA user_version = 1");
+	with_sqlite(f, "PRAGMA user_version = 2");
 	fixture_reopen(f);
 	/* The newer version stands in the log alone. */
-	with_sqlite_killed(f, "PRAGMA user_version = 2");
+	with_sqlite_killed(f, "PRAGMA user_version = 3");
 	assert_refused(f, MQ_EVERSION);
 }
 

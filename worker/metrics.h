@@ -1,0 +1,28 @@
+/* metrics: what the worker has done since it began, as numbers for a monitor (Prometheus' text format).
+ * Main thread only. */
+#ifndef MQ_METRICS_H
+#define MQ_METRICS_H
+
+#include <stdint.h>
+
+#include "src/status.h"
+#include "src/store/store.h"
+#include "worker/schedule.h"
+
+/* A tile's attempt ended: "done", or the outcome of its row. */
+void mq_metrics_tile(const char *outcome);
+void mq_metrics_split(const char *reason);
+/* A tile is durable: so many pixels, bytes of its file, and seconds on its device. */
+void mq_metrics_rendered(const char *device, uint64_t pixels, uint64_t bytes, double seconds);
+/* A commit that wrote something took so long, its sync included. */
+void mq_metrics_commit(double seconds);
+
+struct mq_metrics_source {
+	struct mq_store *store;
+	const struct mq_schedule *schedule;
+	int64_t uptime_ms;
+};
+/* *text is the caller's. */
+enum mq_status mq_metrics_text(const struct mq_metrics_source *source, char **text, struct mq_error *err);
+
+#endif
