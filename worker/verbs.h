@@ -8,13 +8,8 @@
 #include "src/store/store.h"
 #include "worker/export.h"
 #include "worker/schedule.h"
+#include "worker/settings.h"
 #include "worker/statedir.h"
-
-/* Each user's; 0: no limit. */
-struct mq_user_limits {
-	uint64_t jobs;  /* that have not ended */
-	uint64_t bytes; /* of pictures, previews and counts */
-};
 
 struct mq_verbs {
 	struct mq_store *store;

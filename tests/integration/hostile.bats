@@ -94,7 +94,7 @@ with Watch() as w:
         while s.recv(1000):
             pass
     assert time.time() - begun < 12
-assert w.slowest < 3, w.slowest'
+assert w.slowest < 5, w.slowest'
 }
 
 @test "1000 idle connections with a soft limit of 1024 files" {
@@ -106,7 +106,7 @@ with Watch() as w:
     idle = [peer() for n in range(1000)]
     idle += [connect(EVENTS) for n in range(200)]
     time.sleep(2)
-assert w.peak < w.before + 100 and w.slowest < 3, (w.peak, w.slowest)
+assert w.peak < w.before + 100 and w.slowest < 5, (w.peak, w.slowest)
 os.system("mandelq status > status.txt") == 0 or sys.exit("not served")'
 	until_true 5 few_files
 }
@@ -174,7 +174,7 @@ with Watch() as w:
             reply = s.recv()
             assert len(reply) <= MIB and json.loads(reply)["status"] == "ok"
 # 32 answers of 1 MiB a peer
-assert w.slowest < 3 and w.peak < 110 + 64 + 60, (w.slowest, w.peak)'
+assert w.slowest < 5 and w.peak < 110 + 64 + 60, (w.slowest, w.peak)'
 	[ "$(mq status --json | jq length)" = 30 ]
 	[ "$(mq status --json {1..30} | jq length)" = 30 ]
 }
