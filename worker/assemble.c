@@ -65,6 +65,58 @@ static enum mq_status open_tile(const struct mq_assembly *a, size_t i, struct mq
 	                        t->file.bytes, t->file.sha256, out, err);
 }
 
+/* Tiles that are opened, and so checked, side by side before they are joined one after another. */
+#define WINDOW 64
+
+struct window {
+	const struct mq_assembly *a;
+	size_t first;
+	atomic_ullong *alive;  /* of the thread that waits */
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	size_t left;           /* under the lock */
+	struct mq_tilefile *file[WINDOW];
+	enum mq_status status[WINDOW];
+	struct mq_error error[WINDOW];
+	struct mq_work work[WINDOW];
+};
+
+static void window_run(struct mq_work *work, struct mq_pool_worker *worker)
+{
+	struct window *w = work->subject;
+	uint32_t i = work->index;
+
+	(void)worker;
+	w->status[i] = open_tile(w->a, w->first + i, &w->file[i], &w->error[i]);
+	mq_alive_for(w->alive);
+	pthread_mutex_lock(&w->lock);
+	if (--w->left == 0)
+		pthread_cond_signal(&w->over);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Opens n tiles from `first` on. */
+static void window_open(struct window *w, struct mq_pool *pool, size_t first, size_t n)
+{
+	w->first = first;
+	w->left = n;
+	for (size_t i = 0; i < n; i++) {
+		w->file[i] = NULL;
+		w->work[i] = (struct mq_work){window_run, w, (uint32_t)i, NULL};
+	}
+	mq_pool_add(pool, w->work, n);
+	pthread_mutex_lock(&w->lock);
+	while (w->left)
+		pthread_cond_wait(&w->over, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void window_close(struct window *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		mq_tilefile_close(w->file[i]);
+}
+
 /* After one tile was found damaged: looks at all that follow, so that one round mends them all. */
 static void mark_bad(struct mq_assembly *a, size_t from)
 {
@@ -82,14 +134,16 @@ static void mark_bad(struct mq_assembly *a, size_t from)
 	}
 }
 
-static enum mq_status join_tile(struct making *m, size_t i)
+static enum mq_status join_tile(struct making *m, struct window *w, size_t i)
 {
 	struct mq_assembly *a = m->a;
 	struct mq_strip_data strip;
-	struct mq_tilefile *file;
-	enum mq_status s = open_tile(a, i, &file, &a->error);
+	struct mq_tilefile *file = w->file[i - w->first];
+	enum mq_status s = w->status[i - w->first];
 
+	mq_alive();
 	if (s) {
+		a->error = w->error[i - w->first];
 		if (s == MQ_ECORRUPT || s == MQ_ENOENT) {
 			mark_bad(a, i);
 			return MQ_ECORRUPT;
@@ -103,7 +157,42 @@ static enum mq_status join_tile(struct making *m, size_t i)
 		if (!s && m->counts)
 			s = mq_countfile_add(m->counts, &strip, &a->error);
 	}
-	mq_tilefile_close(file);
+	return s;
+}
+
+static enum mq_status join_window(struct mq_assembler *as, struct making *m, struct window *w,
+                                  size_t first)
+{
+	struct mq_assembly *a = m->a;
+	size_t n = a->count - first < WINDOW ? a->count - first : WINDOW;
+	enum mq_status s = MQ_OK;
+
+	if (atomic_load(&as->giving_up) || atomic_load(&a->job->dropped))
+		return mq_fail(&a->error, MQ_ECANCELLED, "assembly was given up");
+	window_open(w, as->pool, first, n);
+	for (size_t i = 0; !s && i < n; i++)
+		s = join_tile(m, w, first + i);
+	window_close(w, n);
+	return s;
+}
+
+static enum mq_status join_all(struct mq_assembler *as, struct making *m)
+{
+	struct window *w = mq_failpoint("window-alloc") ? NULL : calloc(1, sizeof *w);
+	enum mq_status s = MQ_OK;
+
+	if (!w)
+		return mq_fail(&m->a->error, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes to assemble",
+		               sizeof *w);
+	w->a = m->a;
+	w->alive = mq_alive_counter;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->over, NULL);
+	for (size_t first = 0; !s && first < m->a->count; first += WINDOW)
+		s = join_window(as, m, w, first);
+	pthread_cond_destroy(&w->over);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
 	return s;
 }
 
@@ -117,10 +206,8 @@ static enum mq_status join_tiles(struct mq_assembler *as, struct making *m,
 	if (!s && a->job->job->keep_counts)
 		s = mq_countfile_create(m->dirfd, COUNTS, a->job->id, a->job->layout.strips, &m->counts,
 		                        &a->error);
-	for (size_t i = 0; !s && i < a->count; i++)
-		s = atomic_load(&as->giving_up) || atomic_load(&a->job->dropped)
-		            ? mq_fail(&a->error, MQ_ECANCELLED, "assembly was given up")
-		            : join_tile(m, i);
+	if (!s)
+		s = join_all(as, m);
 	if (!s) {
 		s = mq_png_finish(m->png, bytes, sha256, &a->error);
 		m->png = NULL;
@@ -138,17 +225,6 @@ static void hex(char out[65], const uint8_t sha256[32])
 		snprintf(out + 2 * i, 3, "%02x", sha256[i]);
 }
 
-static enum mq_status sync_as(int fd, const char *failpoint, const char *what, struct mq_error *err)
-{
-	int e = mq_failpoint(failpoint);
-
-	(void)failpoint;
-	if (!e && !fsync(fd))
-		return MQ_OK;
-	(void)mq_fail_errno(err, e ? e : errno, "syncing %s", what);
-	return MQ_EIO; /* never to be retried, whatever the errno */
-}
-
 static enum mq_status publish(struct making *m)
 {
 	struct mq_error *err = &m->a->error;
@@ -156,7 +232,11 @@ static enum mq_status publish(struct making *m)
 
 	if (e || renameat(m->dirfd, PICTURE_TMP, m->dirfd, PICTURE))
 		return mq_fail_errno(err, e ? e : errno, "renaming the picture");
-	return sync_as(m->dirfd, "picture-dirsync", "the folder of the picture", err);
+	e = mq_failpoint("picture-dirsync");
+	if (!e && !fsync(m->dirfd))
+		return MQ_OK;
+	(void)mq_fail_errno(err, e ? e : errno, "syncing the folder of the picture");
+	return MQ_EIO; /* never to be retried, whatever the errno */
 }
 
 static enum mq_status assemble(struct mq_assembler *as, struct mq_assembly *a)
@@ -181,8 +261,6 @@ static enum mq_status assemble(struct mq_assembler *as, struct mq_assembly *a)
 		s = mq_fail_errno(&a->error, e ? e : errno, "making the picture's file");
 	if (!s)
 		s = join_tiles(as, &m, &header, &bytes, sha256);
-	if (!s)
-		s = sync_as(m.fd, "picture-fsync", "the picture", &a->error);
 	if (!s)
 		s = mq_finish_verify(m.fd, m.dirfd, PICTURE_TMP, &header, a->job, as->pool, &as->giving_up, &preview,
 		                     &flat, &a->error);

@@ -112,25 +112,39 @@ static void verify_run(struct mq_work *work, struct mq_pool_worker *w)
 	pthread_mutex_unlock(&v->lock);
 }
 
-static enum mq_status verify_strips(struct verify *v, struct mq_error *err)
+static enum mq_status sync_picture(int fd, struct mq_error *err)
+{
+	int e = mq_failpoint("picture-fsync");
+
+	if (!e && !fsync(fd))
+		return MQ_OK;
+	(void)mq_fail_errno(err, e ? e : errno, "syncing the picture");
+	return MQ_EIO; /* never to be retried, whatever the errno */
+}
+
+/* The disk and the processors work at the same time. */
+static enum mq_status verify_strips(struct verify *v, int fd, struct mq_error *err)
 {
 	uint32_t strips = v->job->layout.strips;
 	uint32_t joined = 1;
-	enum mq_status s;
+	enum mq_status s, synced;
 
 	v->left = strips < PIECES ? strips : PIECES;
 	for (unsigned i = 0; i < v->left; i++)
 		v->work[i] = (struct mq_work){verify_run, v, i, NULL};
 	mq_pool_add(v->pool, v->work, v->left);
+	synced = sync_picture(fd, err);
+	if (synced)
+		atomic_store(&v->next, strips); /* nobody needs to look any more */
 	pthread_mutex_lock(&v->lock);
 	while (v->left)
 		pthread_cond_wait(&v->over, &v->lock);
 	s = v->status;
-	if (s && err)
+	if (s && !synced && err)
 		*err = v->error;
 	pthread_mutex_unlock(&v->lock);
-	if (s)
-		return s;
+	if (s || synced)
+		return synced ? synced : s;
 	for (uint32_t i = 0; i < strips; i++) {
 		const struct mq_layout *l = &v->job->layout;
 		uint64_t rows = mq_span_rows(l, (struct mq_span){i, 1});
@@ -208,7 +222,7 @@ enum mq_status mq_finish_verify(int fd, int dirfd, const char *name,
 		s = mq_preview_open(header->width, header->height, header->channels, &job->shade,
 		                    &v->preview, err);
 	if (!s)
-		s = verify_strips(v, err);
+		s = verify_strips(v, fd, err);
 	if (!s)
 		s = is_small ? link_preview(fd, dirfd, name, preview_bytes, err)
 		             : write_preview(v, dirfd, header->ppm, preview_bytes, err);
