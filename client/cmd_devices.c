@@ -26,16 +26,21 @@ static char *amount(const json_t *device, const char *key, char out[32])
 
 static json_t *line(const json_t *d)
 {
-	char free_[32], total[32], held[32], tile[32], threads[32], speed[40], model[160];
+	char free_[32], total[32], held[32], tile[32], threads[32], speed[40], model[400];
 	double rate = mq_row_number(d, "pixels_per_second", 0);
 	double bytes = mq_row_number(d, "tile_bytes", 0) * mq_row_number(d, "slots", 0);
 
 	snprintf(threads, sizeof(threads), "%.0f", mq_row_number(d, "threads", 0));
 	snprintf(speed, sizeof(speed), rate > 0 ? "%.1f Mpx/s" : "-", rate / 1e6);
-	snprintf(model, sizeof(model), "%s", mq_row_text(d, "model", ""));
+	const char *failure = mq_row_text(d, "error", NULL);
+
+	snprintf(model, sizeof(model), "%s%s%s", mq_row_text(d, "model", ""), failure ? ": " : "",
+	         failure ? failure : "");
 	mq_say_clean(model);
 	return json_pack("[s,s,s,s,s,s,s,s,s]", mq_row_text(d, "name", "?"),
-			 json_is_true(json_object_get(d, "busy")) ? "busy" : "idle",
+			 failure                                    ? "failed"
+			 : json_is_true(json_object_get(d, "busy")) ? "busy"
+								    : "idle",
 			 amount(d, "memory_free", free_), amount(d, "memory_total", total),
 			 bytes > 0 ? mq_say_bytes(bytes, held) : "none", amount(d, "tile_bytes", tile),
 			 threads, speed, model);

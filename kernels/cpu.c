@@ -383,6 +383,8 @@ static enum mq_status cpu_submit(struct mq_backend *b, unsigned slot, const stru
 	if (slot >= cpu->slot_count || cpu->slots[slot].under_way || bytes > cpu->slot_bytes || rows == 0 ||
 	    (uint64_t)scene->supersample * scene->supersample > MQ_CPU_CHUNK)
 		return mq_fail(err, MQ_EINTERNAL, "tile of %" PRIu64 " bytes does not suit slot %u", bytes, slot);
+	if (mq_failpoint("cpu-submit"))
+		return mq_fail(err, MQ_EDEVICE, "the device is broken, by a failpoint");
 	s = &cpu->slots[slot];
 	pthread_mutex_lock(&cpu->lock);
 	*s = (struct slot){ .scene = scene, .memory = s->memory, .row0 = row0, .rows = rows,

@@ -98,7 +98,9 @@ void mq_memory_answer(struct mq_schedule *s, struct mq_unit *u, int64_t now_ms)
 
 	u->reserving = false;
 	s->look = true;
-	if (status)
+	if (status == MQ_EDEVICE)
+		mq_outcome_broken(s, u, &err);
+	else if (status)
 		mq_memory_short(u, u->asked_bytes, now_ms, &err);
 }
 
@@ -127,6 +129,8 @@ void mq_memory_idle(struct mq_schedule *s, int64_t now_ms)
 	for (unsigned i = 0; i < s->count; i++) {
 		struct mq_unit *u = &s->unit[i];
 
+		if (u->failed)
+			continue;
 		if (u->in_flight || u->reserving || now_ms - u->idle_ms < s->c.idle_release_ms) {
 			all = false;
 		} else if (u->bytes) {

@@ -164,6 +164,23 @@ static enum mq_status task_error(struct mq_schedule *s, const struct mq_task *t,
 	return ++t->job->failures < ATTEMPTS_MAX ? MQ_OK : fail_job(s, t->job->id, why, now_ms, err);
 }
 
+void mq_outcome_broken(struct mq_schedule *s, struct mq_unit *u, const struct mq_error *why)
+{
+	unsigned left = 0;
+
+	if (!u->failed)
+		mq_log(MQ_LOG_ERROR, "%s is set aside until the next start: %s", u->info.name, why->text);
+	u->failed = true;
+	u->failure = *why;
+	u->bytes = u->slots = 0;
+	for (unsigned i = 0; i < s->count; i++)
+		left += !s->unit[i].failed;
+	if (left)
+		return;
+	s->fatal = true;
+	mq_fail(&s->fatal_error, MQ_EDEVICE, "no device is left: %s: %s", u->info.name, why->text);
+}
+
 static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, struct mq_task *t,
                                   int64_t now_ms, struct mq_error *err)
 {
@@ -191,7 +208,8 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 		mq_fail(&s->fatal_error, MQ_EIO, "%s: %s", u->info.name, t->error.text);
 		return MQ_OK;
 	case MQ_EDEVICE:
-		return mq_fail(err, t->status, "%s: %s", u->info.name, t->error.text);
+		mq_outcome_broken(s, u, &t->error);
+		return MQ_OK;
 	default:
 		return task_error(s, t, now_ms, err);
 	}

@@ -116,10 +116,11 @@ json_t *mq_report_attempt(const struct mq_attempt_info *a)
 
 json_t *mq_report_device(const struct mq_device_report *d)
 {
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:b}", "name", d->info.name, "model",
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s?}", "name", d->info.name, "model",
 	                 d->info.model, "memory_free", (json_int_t)d->info.memory_free, "memory_total",
 	                 (json_int_t)d->info.memory_total, "tile_bytes", (json_int_t)d->tile_bytes,
 	                 "slots", (json_int_t)d->slots, "threads", (json_int_t)d->info.threads,
 	                 "pixels_per_second",
-	                 d->pixel_rate > 0 ? json_real(d->pixel_rate) : json_null(), "busy", d->busy);
+	                 d->pixel_rate > 0 ? json_real(d->pixel_rate) : json_null(), "busy", d->busy,
+	                 "error", d->failure);
 }

@@ -304,7 +304,7 @@ static unsigned room(const struct mq_unit *u)
 {
 	unsigned depth = u->slots ? u->slots + QUEUE_AHEAD : 1;
 
-	return u->cancelling || u->reserving || u->in_flight >= depth ? 0 : depth - u->in_flight;
+	return u->failed || u->cancelling || u->reserving || u->in_flight >= depth ? 0 : depth - u->in_flight;
 }
 
 /* Gives a device tiles until it is full or there are none. *none: nothing is pending. */
@@ -344,12 +344,15 @@ static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspec
 /* Suspects run alone: one, on the first device, with nothing else in flight. */
 static enum mq_status feed_suspect(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
 {
+	struct mq_unit *u = s->unit;
 	bool none;
 	enum mq_status status;
 
 	if (s->in_flight || s->assembling)
 		return MQ_OK;
-	status = feed(s, &s->unit[0], true, now_ms, &none, err);
+	while (u < s->unit + s->count - 1 && u->failed)
+		u++;
+	status = feed(s, u, true, now_ms, &none, err);
 	if (!status && none) {
 		s->suspects = false;
 		s->look = true;
@@ -668,5 +671,6 @@ void mq_schedule_device(const struct mq_schedule *s, unsigned index, struct mq_d
 	out->tile_bytes = u->bytes;
 	out->slots = u->bytes ? u->slots : 0;
 	out->pixel_rate = u->pixel_rate;
+	out->failure = u->failed ? u->failure.text : NULL;
 	out->busy = u->in_flight > 0;
 }

@@ -76,6 +76,7 @@ struct mq_device_report {
 	unsigned slots;
 	double pixel_rate;   /* a second, smoothed over the last tiles; 0: not known */
 	bool busy;
+	const char *failure; /* why it is set aside, or NULL; lives as long as the schedule */
 };
 /* Bytes of buffers that the devices hold, or have asked for. */
 uint64_t mq_schedule_held(const struct mq_schedule *schedule);

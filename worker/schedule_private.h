@@ -25,6 +25,8 @@ struct mq_unit {
 	unsigned floor_tries;  /* refusals in a row at the smallest size */
 	int64_t retry_ms;      /* back-off: nothing before this */
 	struct mq_error memory_error;
+	bool failed;           /* its context is unusable: it gets nothing any more */
+	struct mq_error failure;
 	int64_t idle_ms;       /* since when nothing is in flight */
 	bool cancelling;       /* told to give up what it does */
 	double pixel_rate;     /* pixels a second of its work, smoothed */
@@ -82,6 +84,9 @@ void mq_memory_idle(struct mq_schedule *s, int64_t now_ms);
 /* outcome.c */
 enum mq_status mq_outcome_task(struct mq_schedule *s, struct mq_task *t, int64_t now_ms,
                                struct mq_error *err);
+/* A device's context is unusable. The others go on; without any the process must end, for a new start is
+ * the only way to a new context. */
+void mq_outcome_broken(struct mq_schedule *s, struct mq_unit *u, const struct mq_error *why);
 enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
                                    struct mq_error *err);
 /* The job waits for room on the disk (in this turn); mq_outcome_disk_retry lets it go on. */

@@ -25,16 +25,6 @@ contents() {
 	(cd "$MANDELQ_STATE_DIR" && find . ! -type f ! -type s | sort)
 }
 
-undisturbed() {
-	local keep=$MANDELQ_STATE_DIR
-	export MANDELQ_STATE_DIR=$ROOT/undisturbed
-	start_worker
-	submit_and_wait "$@" >/dev/null
-	expected=$(field 1 .output.sha256)
-	stop_worker
-	export MANDELQ_STATE_DIR=$keep
-}
-
 @test "a second worker on the same endpoint is refused, and the first goes on" {
 	start_worker
 	first=$WORKER

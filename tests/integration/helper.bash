@@ -177,3 +177,14 @@ load = lambda path: np.asarray(Image.open(path))
 argv = sys.argv[1:]
 $code" "$@"
 }
+
+# The file that a worker gives which nothing happens to.
+undisturbed() {
+	local keep=$MANDELQ_STATE_DIR
+	export MANDELQ_STATE_DIR=$ROOT/undisturbed
+	start_worker
+	submit_and_wait "$@" >/dev/null
+	expected=$(field 1 .output.sha256)
+	stop_worker
+	export MANDELQ_STATE_DIR=$keep
+}

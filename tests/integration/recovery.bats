@@ -2,17 +2,6 @@
 # Promises 2, 3, 5 and 7: killed, stopped and out of memory, and yet the same file.
 load helper
 
-# The file that a worker gives which nothing happens to.
-undisturbed() {
-	local keep=$MANDELQ_STATE_DIR
-	export MANDELQ_STATE_DIR=$ROOT/undisturbed
-	start_worker
-	submit_and_wait "$@" >/dev/null
-	expected=$(field 1 .output.sha256)
-	stop_worker
-	export MANDELQ_STATE_DIR=$keep
-}
-
 # No temporary file and no tile is left of jobs that are done.
 tidy() {
 	local left
