@@ -1,8 +1,8 @@
 /* strip: see strip.h. Called by the worker's encoder threads, and by png to read a picture back.
  *
  * What always holds: the same pixels give the same bytes, whatever the encoder did before and wherever
- * its buffers lie. So every strip starts from a new stream state, is deflated from one buffer in one
- * piece, and igzip never sees more output room than mq_strip_bound. */
+ * it and its buffers lie. So every strip starts from a new stream state, is deflated from one buffer in
+ * two fixed pieces, and igzip never sees more output room than mq_strip_bound. */
 #include "config.h"
 
 #include "src/image/strip.h"
@@ -18,6 +18,12 @@
 /* Level 1: levels 0 and 1 give the same bytes with every instruction set, level 3 does not. */
 #define DEFLATE_LEVEL 1
 #define LEVEL_BYTES ISAL_DEF_LVL1_LARGE
+
+/* The first bytes go alone. Where igzip's fast loop meets a stream's first byte (icf_body, at
+ * .write_first_byte, in 2.30 and later) it hashes a register that still holds the stream's address
+ * instead of the next bytes, and a match far behind may come out differently. The slow loop, which
+ * takes whatever is shorter than 16 bytes, does not; and after it the fast one begins elsewhere. */
+#define HEAD_BYTES 8
 
 /* So that a strip that inflates to too much is seen, and igzip's wide stores have room. */
 #define INFLATE_SLACK 512
@@ -77,26 +83,34 @@ size_t mq_strip_bound(size_t filtered)
 	return filtered + filtered / 16 + 4096;
 }
 
+/* The next bytes of the buffer, with a sync flush behind them or the stream's end. */
+static bool deflate_piece(struct isal_zstream *s, size_t bytes, bool last)
+{
+	s->end_of_stream = last;
+	s->flush = last ? NO_FLUSH : SYNC_FLUSH;
+	s->avail_in = (uint32_t)bytes;
+	return isal_deflate(s) == COMP_OK && s->avail_in == 0 && s->avail_out > 0 &&
+	       s->internal_state.state == (last ? ZSTATE_END : ZSTATE_NEW_HDR);
+}
+
 /* Deflates the first `filtered` bytes of the encoder's buffer. False if igzip does not end as it must. */
 static bool deflate_all(struct mq_strip_encoder *e, size_t filtered, bool last, uint8_t *out,
                         size_t *bytes)
 {
 	struct isal_zstream *s = &e->deflate;
+	size_t head = filtered > HEAD_BYTES ? HEAD_BYTES : 0;
 
 	isal_deflate_init(s);
 	s->level = DEFLATE_LEVEL;
 	s->level_buf = e->level;
 	s->level_buf_size = sizeof e->level;
-	s->end_of_stream = last;
-	s->flush = last ? NO_FLUSH : SYNC_FLUSH;
 	s->next_in = e->filtered;
-	s->avail_in = (uint32_t)filtered;
 	s->next_out = out;
 	s->avail_out = (uint32_t)mq_strip_bound(filtered);
-	if (isal_deflate(s) != COMP_OK || s->avail_in != 0 || s->avail_out == 0)
+	if ((head && !deflate_piece(s, head, false)) || !deflate_piece(s, filtered - head, last))
 		return false;
 	*bytes = s->total_out;
-	return s->internal_state.state == (last ? ZSTATE_END : ZSTATE_NEW_HDR);
+	return true;
 }
 
 enum mq_status mq_strip_encode(struct mq_strip_encoder *encoder, const uint8_t *pixels,

@@ -43,7 +43,10 @@ def poisoned(strips, healthy_name, faults):
         for name, job in others.items():
             check_outputs(rig.client, name, job, JOBS[name])
         check(not rig.ended(), "the worker ended after the poison was found")
-        rig.check_tidy()
+        # The tiles of a failed job stay: it may be tried again.
+        kept = f"work/{acknowledged['wide']}"
+        others_left = [p for p in rig.scratch() if p != kept and not p.startswith(kept + "/")]
+        check(not others_left, f"left over: {others_left[:3]}")
         print(f"# {deaths} deaths, then: {last['error']}", flush=True)
 
 
