@@ -4,14 +4,15 @@ load helper
 
 TINY=(--size=64 --iterations=50)
 
-# as UID COMMAND...: as another user, who may reach the socket.
+# as UID COMMAND...: as another user, who may reach the socket. The build may lie where only root looks.
 as() {
 	local uid=$1
 	shift
 	chmod 711 "$ROOT" "$MANDELQ_STATE_DIR"
+	[ -e "$ROOT/bin/mandelq" ] || install -D -m 755 "$(command -v mandelq)" "$ROOT/bin/mandelq"
 	chmod 666 "$MANDELQ_STATE_DIR/mandelqd.sock"
 	chmod 777 "$ROOT/w"
-	setpriv --reuid="$uid" --regid="$uid" --clear-groups timeout 60 mandelq "$@"
+	setpriv --reuid="$uid" --regid="$uid" --clear-groups timeout 60 "$ROOT/bin/mandelq" "$@"
 }
 
 need_root() {

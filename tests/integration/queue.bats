@@ -137,7 +137,7 @@ nothing_in_flight() {
 	mq wait --timeout=80 1
 	end=$EPOCHREALTIME
 	# a third to three times, and a second for the assembly: the machine is shared
-	jq -en --argjson row "$row" --argjson took "$(bc <<<"$end - $begin")" '
+	jq -en --argjson row "$row" --argjson took "$("$PYTHON" -c "print($end - $begin)")" '
 		$row[0].eta_seconds as $eta | [$eta, $took] | debug | $eta > 0 and
 		$took < 3 * $eta + 2 and $eta < 3 * $took + 1'
 }
@@ -368,6 +368,7 @@ assert len(families) > 10'
 	[ ! -s err ]
 	expect 3 mq cancel --quiet 77
 	[[ $output == *77* ]]
+	export TERM=xterm
 	escape=$(printf '\033')
 	script -qc "mandelq status" /dev/null >tty </dev/null
 	grep -q "$escape\[32mdone" tty

@@ -8,7 +8,8 @@ load helper
 	! grep -q '^MQ_CFLAGS.*-fsanitize=' "$MQ_BUILD/Makefile" || skip "this build has a sanitizer of its own"
 	export MANDELQ_CPU_ISA=scalar
 	# Threads that libzmq and OpenSSL keep at the end own what is still reachable.
-	valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+	# Threads take turns: else those that render keep the main loop from its own.
+	valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
 		--errors-for-leak-kinds=definite --child-silent-after-fork=yes \
 		"$MQ_BUILD/mandelqd" --device=cpu --threads=2 2>"$LOG" >/dev/null </dev/null 3>&- 4>&- &
 	WORKER=$!

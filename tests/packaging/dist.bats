@@ -24,8 +24,8 @@ version() {
 	[ -n "$(version)" ]
 	[ "$(sed -n '1s/^mandelq (\([^)]*\)).*/\1/p' "$MQ_TOP/debian/changelog")" = "$(version)" ]
 	[ "$(sed -n '1s/^mandelq //p' "$MQ_TOP/NEWS")" = "$(version)" ]
-	[ "$("$MQ_BUILD/mandelq" --version)" = "mandelq $(version)" ]
-	[ "$("$MQ_BUILD/mandelqd" --version)" = "mandelqd $(version)" ]
+	[ "$("$MQ_BUILD/mandelq" --version | head -n 1)" = "mandelq $(version)" ]
+	[ "$("$MQ_BUILD/mandelqd" --version | head -n 1)" = "mandelqd $(version)" ]
 }
 
 # Both have headers to build with; libc6 comes with the compiler, libclang is for the fuzzers.

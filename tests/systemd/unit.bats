@@ -21,7 +21,9 @@ variable() {
 # verify SCOPE UNIT: no word from systemd-analyze. The program and the pages are where DESTDIR put them.
 verify() {
 	sed "s|^ExecStart=|&$DEST|" "$2" >"$BATS_TEST_TMPDIR/mandelqd.service"
-	MANPATH=$(dirname "$(find "$DEST" -name man8)") run systemd-analyze "$1" verify "$BATS_TEST_TMPDIR/mandelqd.service"
+	local man=yes
+	command -v man >/dev/null || man=no # then nobody can say whether the pages are there
+	MANPATH=$(dirname "$(find "$DEST" -name man8)") run systemd-analyze "$1" --man=$man verify "$BATS_TEST_TMPDIR/mandelqd.service"
 	[ "$status" = 0 ] && [ -z "$output" ] || { echo "exit $status: $output"; return 1; }
 }
 
