@@ -37,6 +37,7 @@ enum mq_status mq_cmd_remove(const struct mq_options *options, struct mq_error *
 enum mq_status mq_cmd_clean(const struct mq_options *options, struct mq_error *err);
 enum mq_status mq_cmd_devices(const struct mq_options *options, struct mq_error *err);
 enum mq_status mq_cmd_metrics(const struct mq_options *options, struct mq_error *err);
+enum mq_status mq_cmd_keygen(const struct mq_options *options, struct mq_error *err);
 
 /* The operands as ids, each once; *ids is the caller's. MQ_EINVAL. (command_util.c) */
 enum mq_status mq_command_ids(const struct mq_options *options, int64_t **ids, size_t *count,

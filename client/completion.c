@@ -29,6 +29,8 @@ static const char *values_of(const struct mq_option *o, char *text, size_t size)
 	case MQ_OPT_OUTPUT:
 	case MQ_OPT_STATE_DIR:
 	case MQ_OPT_LIKE:
+	case MQ_OPT_KEY:
+	case MQ_OPT_SERVER_KEY:
 		return "@files";
 	case MQ_OPT_STATE:
 		return "queued waiting running paused assembling done failed cancelled";

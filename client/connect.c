@@ -13,12 +13,15 @@
 
 #include "client/endpoint.h"
 #include "client/interrupt.h"
+#include "client/remote.h"
 #include "src/message.h"
 
 #define ATTEMPT_MS 1700
 
 struct mq_client {
 	void *context, *socket;
+	struct mq_remote *remote; /* over tcp, or NULL; and what tells of its handshakes */
+	void *monitor;
 	char *uri;
 	uint64_t seq;
 };
@@ -57,6 +60,13 @@ static enum mq_status open_socket(struct mq_client *c, struct mq_error *err)
 		rc = zmq_setsockopt(c->socket, settings[i].option, &settings[i].value, sizeof(int));
 	if (rc != 0)
 		return mq_fail(err, MQ_EIO, "cannot set up a socket: %s", zmq_strerror(errno));
+	if (c->remote) {
+		enum mq_status status =
+			mq_remote_apply(c->remote, c->context, c->socket, &c->monitor, err);
+
+		if (status != MQ_OK)
+			return status;
+	}
 	if (zmq_connect(c->socket, c->uri) != 0)
 		return mq_fail(err, MQ_EINVAL, "cannot connect to the endpoint %s: %s", c->uri,
 			       zmq_strerror(errno));
@@ -65,13 +75,24 @@ static enum mq_status open_socket(struct mq_client *c, struct mq_error *err)
 
 static void close_socket(struct mq_client *c)
 {
+	if (c->monitor)
+		mq_remote_unwatch(c->socket, c->monitor);
 	if (c->socket)
 		zmq_close(c->socket);
-	c->socket = NULL;
+	c->socket = c->monitor = NULL;
 }
 
-/* Takes uri over, also on failure. */
-static enum mq_status open_client(char *uri, struct mq_client **out, struct mq_error *err)
+static enum mq_status open_remote(struct mq_client *c, const struct mq_options *options,
+				  struct mq_error *err)
+{
+	c->remote = calloc(1, sizeof(*c->remote));
+	return c->remote ? mq_remote_read(options, c->uri, c->remote, err)
+			 : mq_fail(err, MQ_ENOMEM_HOST, "no memory for keys");
+}
+
+/* Takes uri over, also on failure. options: for the keys; NULL: a worker of our own. */
+static enum mq_status open_client(char *uri, const struct mq_options *options, struct mq_client **out,
+				  struct mq_error *err)
 {
 	struct mq_client *c = calloc(1, sizeof(*c));
 	enum mq_status status;
@@ -86,10 +107,13 @@ static enum mq_status open_client(char *uri, struct mq_client **out, struct mq_e
 	if (getrandom(&c->seq, sizeof(c->seq), 0) != (ssize_t)sizeof(c->seq))
 		c->seq = (uint64_t)mq_clock_ms();
 	c->seq &= (1ull << 48) - 1;
-	c->context = zmq_ctx_new();
-	status = c->context ? open_socket(c, err)
-			    : mq_fail(err, MQ_ENOMEM_HOST, "cannot start libzmq: %s",
-				      zmq_strerror(errno));
+	status = options && mq_remote_is(uri) ? open_remote(c, options, err) : MQ_OK;
+	if (status == MQ_OK) {
+		c->context = zmq_ctx_new();
+		status = c->context ? open_socket(c, err)
+				    : mq_fail(err, MQ_ENOMEM_HOST, "cannot start libzmq: %s",
+					      zmq_strerror(errno));
+	}
 	if (status != MQ_OK) {
 		mq_client_close(c);
 		return status;
@@ -100,7 +124,7 @@ static enum mq_status open_client(char *uri, struct mq_client **out, struct mq_e
 
 enum mq_status mq_client_open_at(const char *uri, struct mq_client **out, struct mq_error *err)
 {
-	return open_client(strdup(uri), out, err);
+	return open_client(strdup(uri), NULL, out, err);
 }
 
 enum mq_status mq_client_open(const struct mq_options *options, struct mq_client **out,
@@ -109,7 +133,7 @@ enum mq_status mq_client_open(const struct mq_options *options, struct mq_client
 	char *uri = NULL;
 	enum mq_status status = mq_endpoint_find(options, &uri, err);
 
-	return status == MQ_OK ? open_client(uri, out, err) : status;
+	return status == MQ_OK ? open_client(uri, options, out, err) : status;
 }
 
 void mq_client_close(struct mq_client *client)
@@ -119,6 +143,9 @@ void mq_client_close(struct mq_client *client)
 	close_socket(client);
 	if (client->context)
 		zmq_ctx_term(client->context);
+	if (client->remote)
+		explicit_bzero(client->remote, sizeof(*client->remote));
+	free(client->remote);
 	free(client->uri);
 	free(client);
 }
@@ -174,10 +201,8 @@ static enum mq_status receive(struct mq_client *c, uint64_t seq, int64_t until,
 			      struct mq_reply *reply, struct incoming *in, struct mq_error *err)
 {
 	for (;;) {
-		zmq_pollitem_t items[2] = {
-			{ .socket = c->socket, .events = ZMQ_POLLIN },
-			{ .fd = mq_interrupt_fd(), .events = ZMQ_POLLIN },
-		};
+		zmq_pollitem_t items[3] = { { .socket = c->socket, .events = ZMQ_POLLIN } };
+		int count = 1;
 		int64_t left = until - mq_clock_ms();
 		enum mq_status status = mq_interrupt_check(err);
 		zmq_msg_t head;
@@ -186,10 +211,19 @@ static enum mq_status receive(struct mq_client *c, uint64_t seq, int64_t until,
 			return status;
 		if (left <= 0)
 			return MQ_ETIMEOUT;
-		if (zmq_poll(items, mq_interrupt_fd() < 0 ? 1 : 2, (long)left) < 0 &&
-		    errno != EINTR)
+		if (c->monitor)
+			items[count++] =
+				(zmq_pollitem_t){ .socket = c->monitor, .events = ZMQ_POLLIN };
+		if (mq_interrupt_fd() >= 0)
+			items[count++] =
+				(zmq_pollitem_t){ .fd = mq_interrupt_fd(), .events = ZMQ_POLLIN };
+		if (zmq_poll(items, count, (long)left) < 0 && errno != EINTR)
 			return mq_fail(err, MQ_EIO, "cannot wait for a reply: %s",
 				       zmq_strerror(errno));
+		if (c->monitor)
+			status = mq_remote_look(c->remote, c->monitor, c->uri, err);
+		if (status != MQ_OK)
+			return status;
 		if (!(items[0].revents & ZMQ_POLLIN))
 			continue;
 
@@ -217,6 +251,8 @@ static enum mq_status exchange(struct mq_client *c, const char *text, size_t len
 		int64_t now = mq_clock_ms(), until = now + ATTEMPT_MS;
 		enum mq_status status;
 
+		if (now >= deadline && c->remote)
+			return mq_remote_give_up(c->remote, c->uri, MQ_CALL_MS / 1000, err);
 		if (now >= deadline)
 			return mq_fail(err, MQ_EUNREACH,
 				       "the worker at %s does not answer (waited %d s)", c->uri,

@@ -82,8 +82,8 @@ static enum mq_status find_endpoint(const char *given, const char *who, char **o
 	char remedy[256], *uri;
 
 	if (!strstr(given, "://"))
-		return mq_fail(err, MQ_EINVAL, "%s: \"%s\" is no endpoint: ipc://PATH is one", who,
-			       given);
+		return mq_fail(err, MQ_EINVAL, "%s: \"%s\" is no endpoint: ipc://PATH is one, "
+			       "tcp://HOST:PORT another", who, given);
 	uri = strdup(given);
 	if (!uri)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for an endpoint");

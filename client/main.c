@@ -44,6 +44,8 @@ const struct mq_command mq_commands[] = {
 	  mq_cmd_devices },
 	{ "metrics", MQ_SCOPE_METRICS, "", "print the worker's counters for Prometheus",
 	  "mandelq metrics", mq_cmd_metrics },
+	{ "keygen", MQ_SCOPE_KEYGEN, "", "make your keys for workers on other machines",
+	  "mandelq keygen", mq_cmd_keygen },
 	{ "render", MQ_SCOPE_RENDER, " -o FILE [PICTURE.png]",
 	  "make a picture in one go; run again to continue an interrupted one",
 	  "mandelq render --print=90x60cm@300 --supersample=2 -o poster.png", mq_cmd_render },
@@ -61,7 +63,7 @@ static void print_overview(FILE *out)
 	fputs("Exit codes: 0 done; 1 failed, cancelled, not ready, or a local file cannot be\n"
 	      "written; 2 bad usage or invalid job; 3 no such job; 4 worker not reachable or lost;\n"
 	      "5 the request id belongs to a different job; 6 --timeout ran out; 7 stopped, can be\n"
-	      "resumed; 8 the job belongs to somebody else.\n",
+	      "resumed; 8 the job belongs to somebody else, or the worker refuses the keys.\n",
 	      out);
 }
 

@@ -28,6 +28,7 @@ static const struct {
 };
 
 static enum mq_log_level threshold = MQ_LOG_INFO;
+static mq_log_sink *sink;
 static bool to_journal;
 static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
 
@@ -50,12 +51,23 @@ void mq_log_set_level(enum mq_log_level level)
 	threshold = level;
 }
 
+void mq_log_set_sink(mq_log_sink *to)
+{
+	sink = to;
+}
+
+bool mq_log_to_journal(void)
+{
+	pthread_once(&journal_once, look_for_journal);
+	return to_journal;
+}
+
 static size_t put_head(char *line, size_t size, enum mq_log_level level)
 {
 	char now[32];
 	int n;
 
-	if (to_journal) {
+	if (mq_log_to_journal()) {
 		n = snprintf(line, size, "<%d>", levels[level].priority);
 	} else {
 		mq_time_format(mq_time_now_ms(), now);
@@ -64,23 +76,19 @@ static size_t put_head(char *line, size_t size, enum mq_log_level level)
 	return n > 0 ? (size_t)n : 0;
 }
 
-void mq_log(enum mq_log_level level, const char *fmt, ...)
+static void put(enum mq_log_level level, const struct mq_log_about *about, const char *fmt, va_list ap)
 {
 	char line[LINE_MAX_BYTES];
 	int saved = errno;
-	va_list ap;
 
 	if (level > threshold)
 		return;
-	pthread_once(&journal_once, look_for_journal);
 	size_t head = put_head(line, sizeof(line), level);
 	size_t room = sizeof(line) - head -
 	              1; /* for the text and its NUL; the newline has its own byte */
 
 	errno = saved; /* for %m */
-	va_start(ap, fmt);
 	int n = vsnprintf(line + head, room, fmt, ap);
-	va_end(ap);
 	size_t len = n < 0 ? 0 : (size_t)n;
 	if (len >= room) {
 		len = room - 1;
@@ -89,9 +97,31 @@ void mq_log(enum mq_log_level level, const char *fmt, ...)
 	for (size_t i = head; i < head + len; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = ' ';
-	line[head + len] = '\n';
-	/* Nobody is left to tell when standard error cannot be written. */
-	while (write(STDERR_FILENO, line, head + len + 1) < 0 && errno == EINTR)
-		continue;
+	line[head + len] = '\0';
+	if (!sink || !sink(levels[level].priority, about, line + head)) {
+		line[head + len] = '\n';
+		/* Nobody is left to tell when standard error cannot be written. */
+		while (write(STDERR_FILENO, line, head + len + 1) < 0 && errno == EINTR)
+			continue;
+	}
 	errno = saved;
+}
+
+void mq_log(enum mq_log_level level, const char *fmt, ...)
+{
+	const struct mq_log_about nothing = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	put(level, &nothing, fmt, ap);
+	va_end(ap);
+}
+
+void mq_log_about(enum mq_log_level level, struct mq_log_about about, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	put(level, &about, fmt, ap);
+	va_end(ap);
 }

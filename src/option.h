@@ -32,7 +32,8 @@ enum mq_scope {
 	MQ_SCOPE_CLEAN = 1 << 14,
 	MQ_SCOPE_DEVICES = 1 << 15,
 	MQ_SCOPE_METRICS = 1 << 16,
-	MQ_SCOPE_END = 1 << 17, /* the first that is none */
+	MQ_SCOPE_KEYGEN = 1 << 17,
+	MQ_SCOPE_END = 1 << 18, /* the first that is none */
 };
 
 /* The options' ids: an index into a struct mq_options. */
@@ -52,6 +53,8 @@ enum mq_option_id {
 	/* status, wait, fetch, render, and what steers the queue */
 	MQ_OPT_STATE, MQ_OPT_MINE, MQ_OPT_LIMIT, MQ_OPT_LOG, MQ_OPT_ALL, MQ_OPT_OLDER_THAN, MQ_OPT_JSON, MQ_OPT_TIMEOUT, MQ_OPT_OUTPUT, MQ_OPT_FORCE, MQ_OPT_PREVIEW, MQ_OPT_COUNTS,
 	MQ_OPT_SMOOTH, MQ_OPT_REGION, MQ_OPT_STOP_AFTER, MQ_OPT_QUIET,
+	/* remote */
+	MQ_OPT_KEY, MQ_OPT_SERVER_KEY,
 	MQ_OPT_COUNT
 };
 

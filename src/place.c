@@ -187,3 +187,20 @@ out:
 	free(dir);
 	return status;
 }
+
+enum mq_status mq_place_config(const char *name, char **out, struct mq_error *err)
+{
+	const char *base = environment("XDG_CONFIG_HOME"), *folder = "/mandelq/";
+	char *path = NULL;
+
+	if (!base || base[0] != '/') {
+		base = home();
+		folder = "/.config/mandelq/";
+	}
+	if (!base)
+		return mq_fail(err, MQ_EINVAL, "no home directory is known: name the file");
+	if (asprintf(&path, "%s%s%s", base, folder, name) < 0)
+		return no_memory(err);
+	*out = path;
+	return MQ_OK;
+}

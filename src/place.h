@@ -19,4 +19,7 @@ enum mq_status mq_place_state_dir(const char *given, char **out, struct mq_error
  * --endpoint). Caller frees *out. */
 enum mq_status mq_place_endpoint(const char *state_dir, char **out, struct mq_error *err);
 
+/* "$XDG_CONFIG_HOME/mandelq/NAME", else below ~/.config. Caller frees *out. */
+enum mq_status mq_place_config(const char *name, char **out, struct mq_error *err);
+
 #endif

@@ -11,7 +11,7 @@ enum mq_status {
 	MQ_EINVAL,        /* input from outside is malformed or over a limit; nothing was changed */
 	MQ_ENOENT,        /* no such job (or file) */
 	MQ_ECONFLICT,     /* the request id belongs to a different job */
-	MQ_EPERM,         /* the job belongs to somebody else */
+	MQ_EPERM,         /* the job belongs to somebody else, or the worker does not know the key */
 	MQ_ESTATE,        /* legal, but not in the job's present state */
 	MQ_EUNREACH,      /* no worker answers */
 	MQ_ETIMEOUT,      /* the time given ran out */

@@ -28,6 +28,7 @@
 #include "worker/guard.h"
 #include "worker/metrics.h"
 #include "worker/publish.h"
+#include "worker/remote.h"
 #include "worker/retain.h"
 #include "worker/schedule.h"
 #include "worker/service.h"
@@ -48,10 +49,12 @@ struct daemon {
 	struct mq_exports *exports;
 	struct mq_schedule *schedule;
 	struct mq_service *service;
+	struct mq_remote remote;
+	struct mq_service *remote_service; /* for other machines, or NULL */
 	struct mq_retain retain;
 	struct mq_publish *publish;
 	struct mq_guard guard;
-	struct mq_verbs verbs;
+	struct mq_verbs verbs, remote_verbs;
 	sigset_t signals;
 	int signal_fd;
 	struct mq_watch watch, work; /* the main loop; what is in flight */
@@ -243,12 +246,35 @@ static void fini_nothing(struct daemon *d)
 
 static enum mq_status init_service(struct daemon *d, struct mq_error *err)
 {
-	return mq_service_open(d->set.endpoint, &d->service, err);
+	return mq_service_open(d->set.endpoint, NULL, &d->service, err);
 }
 
 static void fini_service(struct daemon *d)
 {
 	mq_service_close(d->service);
+}
+
+static enum mq_status init_remote(struct daemon *d, struct mq_error *err)
+{
+	enum mq_status s;
+
+	if (!d->set.remote)
+		return MQ_OK;
+	s = mq_remote_open(d->dir.path, &d->remote, err);
+	if (s)
+		return s;
+	s = mq_service_open(d->set.remote, &d->remote, &d->remote_service, err);
+	if (s)
+		mq_remote_close(&d->remote);
+	return s;
+}
+
+static void fini_remote(struct daemon *d)
+{
+	if (!d->remote_service)
+		return;
+	mq_service_close(d->remote_service);
+	mq_remote_close(&d->remote);
 }
 
 static enum mq_status init_publish(struct daemon *d, struct mq_error *err)
@@ -281,7 +307,7 @@ static const struct part {
 	{init_watchdog, fini_watchdog}, {init_store, fini_store},       {init_devices, fini_devices},
 	{init_events, fini_events},     {init_pool, fini_pool},         {init_exports, fini_exports},
 	{init_schedule, fini_schedule}, {init_recovery, fini_nothing},  {init_service, fini_service},
-	{init_publish, fini_publish},   {init_guard, fini_guard},
+	{init_remote, fini_remote},     {init_publish, fini_publish},   {init_guard, fini_guard},
 };
 #define PARTS (sizeof parts / sizeof parts[0])
 
@@ -308,6 +334,16 @@ static enum mq_status commit(struct daemon *d, struct mq_error *err)
 	return MQ_OK;
 }
 
+static void receive(struct daemon *d, int64_t now, bool *more)
+{
+	bool more_remote = false;
+
+	mq_service_receive(d->service, &d->verbs, now, more);
+	if (d->remote_service)
+		mq_service_receive(d->remote_service, &d->remote_verbs, now, &more_remote);
+	*more = *more || more_remote;
+}
+
 static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct mq_error *err)
 {
 	int64_t now = mq_time_now_ms();
@@ -315,7 +351,7 @@ static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct m
 
 	*more = false;
 	if (!stopping)
-		mq_service_receive(d->service, &d->verbs, now, more);
+		receive(d, now, more);
 	mq_publish_receive(d->publish);
 	s = mq_schedule_turn(d->schedule, now, err);
 	if (!s)
@@ -325,28 +361,50 @@ static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct m
 	if (s)
 		return s;
 	mq_service_send(d->service);
+	if (d->remote_service)
+		mq_service_send(d->remote_service);
 	mq_publish_send(d->publish, now);
 	return mq_schedule_after(d->schedule, err);
+}
+
+#define LISTENERS 3
+
+/* Those that there are. */
+static size_t listeners(struct daemon *d, struct mq_listener *out[LISTENERS])
+{
+	size_t n = 0;
+
+	out[n++] = mq_service_listener(d->service);
+	if (d->publish)
+		out[n++] = mq_publish_listener(d->publish);
+	if (d->remote_service)
+		out[n++] = mq_service_listener(d->remote_service);
+	return n;
 }
 
 /* What peers hold is looked at between turns, when no answer waits. */
 static enum mq_status check_peers(struct daemon *d, unsigned *peers, struct mq_error *err)
 {
-	struct mq_listener *service = mq_service_listener(d->service);
-	struct mq_listener *events = mq_publish_listener(d->publish);
+	struct mq_listener *list[LISTENERS];
+	size_t count = listeners(d, list);
 	uint64_t held = mq_schedule_held(d->schedule);
-	enum mq_status s;
+	enum mq_status s = MQ_OK;
 
-	*peers = mq_listener_peers(service) + (events ? mq_listener_peers(events) : 0);
+	*peers = 0;
+	for (size_t i = 0; i < count; i++)
+		*peers += mq_listener_peers(list[i]);
 	if (!mq_guard_exceeded(&d->guard, *peers, held, mq_time_now_ms()))
 		return MQ_OK;
 	mq_service_stop(d->service);
-	if (events)
-		mq_listener_stop(events);
+	if (d->remote_service)
+		mq_service_stop(d->remote_service);
+	for (size_t i = 0; i < count; i++)
+		mq_listener_stop(list[i]);
 	mq_guard_settle(&d->guard, held);
 	*peers = 0;
-	s = mq_listener_start(service, err);
-	return s || !events ? s : mq_listener_start(events, err);
+	for (size_t i = 0; !s && i < count; i++)
+		s = mq_listener_start(list[i], err);
+	return s;
 }
 
 static void sooner(int64_t *due, int64_t other)
@@ -394,31 +452,43 @@ static enum mq_status notify_alive(struct daemon *d, struct mq_error *err)
 	return MQ_OK;
 }
 
+#define POLLED (2 + 3 * LISTENERS)
+
+/* All that wakes the main loop. The sockets are others after mq_listener_start. */
+static int polled(struct daemon *d, zmq_pollitem_t out[POLLED])
+{
+	struct mq_listener *list[LISTENERS];
+	size_t count = listeners(d, list);
+	int n = 0;
+
+	out[n++] = (zmq_pollitem_t){NULL, mq_events_fd(d->events), ZMQ_POLLIN, 0};
+	out[n++] = (zmq_pollitem_t){NULL, d->signal_fd, ZMQ_POLLIN, 0};
+	for (size_t i = 0; i < count; i++) {
+		out[n++] = (zmq_pollitem_t){list[i]->socket, 0, ZMQ_POLLIN, 0};
+		out[n++] = (zmq_pollitem_t){mq_listener_monitor(list[i]), 0, ZMQ_POLLIN, 0};
+		if (mq_listener_zap(list[i]))
+			out[n++] = (zmq_pollitem_t){mq_listener_zap(list[i]), 0, ZMQ_POLLIN, 0};
+	}
+	return n;
+}
+
 /* Until a signal asks to stop and what was in flight has been handed back. */
 static enum mq_status loop(struct daemon *d, struct mq_error *err)
 {
 	int64_t stop_at = 0;
-	struct mq_listener *service = mq_service_listener(d->service);
-	struct mq_listener *events = mq_publish_listener(d->publish);
+	zmq_pollitem_t items[POLLED];
 	bool more = true;
 	unsigned peers;
+	int count;
 	enum mq_status s;
 
 	for (;;) {
 		s = check_peers(d, &peers, err);
 		if (s)
 			return s;
-		zmq_pollitem_t items[] = {
-			{NULL, mq_events_fd(d->events), ZMQ_POLLIN, 0},
-			{NULL, d->signal_fd, ZMQ_POLLIN, 0},
-			{service->socket, 0, ZMQ_POLLIN, 0},
-			{mq_listener_monitor(service), 0, ZMQ_POLLIN, 0},
-			{events ? events->socket : NULL, 0, ZMQ_POLLIN, 0},
-			{events ? mq_listener_monitor(events) : NULL, 0, ZMQ_POLLIN, 0},
-		};
-
+		count = polled(d, items);
 		mq_watch_end(&d->watch);
-		if (zmq_poll(items, events ? 6 : 4, poll_ms(d, stop_at, more, peers)) < 0 && errno != EINTR)
+		if (zmq_poll(items, count, poll_ms(d, stop_at, more, peers)) < 0 && errno != EINTR)
 			return mq_fail(err, MQ_EINTERNAL, "waiting for work: %s", zmq_strerror(errno));
 		/* Still busy when this returns: bringing the parts down is watched too. */
 		mq_watch_begin(&d->watch);
@@ -464,12 +534,17 @@ static int run(struct daemon *d)
 	d->verbs = (struct mq_verbs){d->store, d->schedule, d->exports, &d->dir, d->devices.note,
 	                             mq_publish_endpoint(d->publish), mq_time_now_ms(), geteuid(),
 	                             d->set.limits, d->watchdog_ends};
+	d->remote_verbs = d->verbs;
+	d->remote_verbs.events = NULL; /* a socket of this machine */
 	d->retain = (struct mq_retain){(int64_t)d->set.keep_for_ms, d->set.keep_bytes, 0};
 	if (d->watchdog_ends)
 		mq_log(MQ_LOG_INFO, "%s/" MQ_STATEDIR_STUCK ": the watchdog has ended a worker here %llu times",
 		       d->dir.path, (unsigned long long)d->watchdog_ends);
 	mq_log(MQ_LOG_INFO, "mandelqd %s serves %s, devices: %s", PACKAGE_VERSION, d->set.endpoint,
 	       d->devices.note);
+	if (d->remote_service)
+		mq_log(MQ_LOG_INFO, "other machines are served at %s; --server-key=%s",
+		       mq_listener_endpoint(mq_service_listener(d->remote_service)), d->remote.keys.public_key);
 	notify("READY=1");
 	s = loop(d, &err);
 	if (s) {

@@ -13,15 +13,28 @@
 #include <zmq.h>
 
 #include "src/message.h"
+#include "worker/tcp.h"
 
 #define SCHEME "ipc://"
 #define MONITOR "inproc://monitor"
+#define ZAP "inproc://zeromq.zap.01"
+#define ZAP_DOMAIN "mandelq"
+#ifndef ZMQ_ZAP_ENFORCE_DOMAIN
+#define ZMQ_ZAP_ENFORCE_DOMAIN 93 /* in libzmq since 4.3, in its header as a draft */
+#endif
 #define BACKLOG 1024
 #define LINGER_MS 1000
 
+/* NULL: not a unix socket. */
 static const char *path_of(const struct mq_listener *l)
 {
-	return l->endpoint + strlen(SCHEME);
+	return l->keys ? NULL : l->endpoint + strlen(SCHEME);
+}
+
+static void unlink_socket(const struct mq_listener *l)
+{
+	if (path_of(l))
+		(void)unlink(path_of(l));
 }
 
 /* Is somebody listening on this unix socket? */
@@ -127,8 +140,25 @@ static enum mq_status watch_peers(struct mq_listener *l, struct mq_error *err)
 	return MQ_OK;
 }
 
+/* CURVE, and somebody to ask before the first peer comes: libzmq would let all in if nobody were there,
+ * but for ENFORCE_DOMAIN. */
+static enum mq_status set_curve(struct mq_listener *l, struct mq_error *err)
+{
+	int yes = 1, none = 0;
+
+	l->zap = zmq_socket(l->context, ZMQ_REP);
+	if (!l->zap || zmq_setsockopt(l->zap, ZMQ_LINGER, &none, sizeof none) || zmq_bind(l->zap, ZAP) ||
+	    zmq_setsockopt(l->socket, ZMQ_ZAP_DOMAIN, ZAP_DOMAIN, strlen(ZAP_DOMAIN)) ||
+	    zmq_setsockopt(l->socket, ZMQ_ZAP_ENFORCE_DOMAIN, &yes, sizeof yes) ||
+	    zmq_setsockopt(l->socket, ZMQ_CURVE_SERVER, &yes, sizeof yes) ||
+	    zmq_setsockopt(l->socket, ZMQ_CURVE_SECRETKEY, l->keys->secret_key, MQ_KEY_SIZE) ||
+	    zmq_setsockopt(l->socket, ZMQ_IPV6, &yes, sizeof yes))
+		return fail_zmq(err, "setting up CURVE");
+	return MQ_OK;
+}
+
 /* libzmq owns what it is lent, so it gets a descriptor of its own for the same unix socket; it does
- * not unlink the path then, neither now nor when it closes. */
+ * not unlink a path then, neither now nor when it closes. */
 static enum mq_status bind_socket(struct mq_listener *l, struct mq_error *err)
 {
 	int fd = fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
@@ -157,6 +187,8 @@ enum mq_status mq_listener_start(struct mq_listener *l, struct mq_error *err)
 		s = set_options(l, err);
 	if (!s)
 		s = watch_peers(l, err);
+	if (!s && l->keys)
+		s = set_curve(l, err);
 	if (!s)
 		s = bind_socket(l, err);
 	if (s)
@@ -172,9 +204,11 @@ static void end(struct mq_listener *l)
 	}
 	if (l->monitor)
 		zmq_close(l->monitor);
+	if (l->zap)
+		zmq_close(l->zap);
 	if (l->context)
 		zmq_ctx_term(l->context);
-	l->socket = l->monitor = l->context = NULL;
+	l->socket = l->monitor = l->zap = l->context = NULL;
 	l->peers = 0;
 }
 
@@ -195,8 +229,7 @@ enum mq_status mq_listener_open(struct mq_listener *l, const char *endpoint, int
 
 	if (strncmp(endpoint, SCHEME, strlen(SCHEME)) || endpoint[strlen(SCHEME)] != '/')
 		return mq_fail(err, MQ_EINVAL,
-		               "--endpoint: %s is not ipc:///ABSOLUTE/PATH; to reach a worker from another "
-		               "machine, forward its socket with ssh -L",
+		               "--endpoint: %s is neither ipc:///ABSOLUTE/PATH nor tcp://ADDRESS:PORT",
 		               endpoint);
 	*l = (struct mq_listener){.type = type, .options = options, .option_count = option_count};
 	l->endpoint = strdup(endpoint);
@@ -215,10 +248,29 @@ enum mq_status mq_listener_open(struct mq_listener *l, const char *endpoint, int
 	return s;
 }
 
+enum mq_status mq_listener_open_tcp(struct mq_listener *l, const char *endpoint, int type,
+                                    const struct mq_listener_option *options, size_t option_count,
+                                    const struct mq_keypair *keys, struct mq_error *err)
+{
+	enum mq_status s;
+
+	*l = (struct mq_listener){.type = type, .options = options, .option_count = option_count,
+	                          .keys = keys};
+	s = mq_tcp_listen(endpoint, &l->fd, &l->endpoint, err);
+	if (s)
+		return s;
+	s = mq_listener_start(l, err);
+	if (s) {
+		close(l->fd);
+		free(l->endpoint);
+	}
+	return s;
+}
+
 void mq_listener_close(struct mq_listener *l)
 {
 	/* First, so that nobody connects to what will not answer. */
-	(void)unlink(path_of(l));
+	unlink_socket(l);
 	end(l);
 	close(l->fd);
 	free(l->endpoint);
@@ -227,6 +279,16 @@ void mq_listener_close(struct mq_listener *l)
 void *mq_listener_monitor(const struct mq_listener *l)
 {
 	return l->monitor;
+}
+
+void *mq_listener_zap(const struct mq_listener *l)
+{
+	return l->zap;
+}
+
+const char *mq_listener_endpoint(const struct mq_listener *l)
+{
+	return l->endpoint;
 }
 
 /* One event: its number and a value, then a frame with an address. */

@@ -4,13 +4,15 @@
  * libzmq lets a peer without limit fill memory with frames of a message that never ends, and would
  * unlink whatever lies at the path it binds. So the unix socket is made here and lent to libzmq, each
  * listener has a context of its own, and all that its peers hold can be dropped at once: stop frees it
- * to the last byte, start serves the same unix socket again, and clients that were cut off try again. */
+ * to the last byte, start serves the same socket again, and clients that were cut off try again. TCP
+ * likewise, always with CURVE and a ZAP handler. */
 #ifndef MQ_LISTENER_H
 #define MQ_LISTENER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/keyfile.h"
 #include "src/status.h"
 
 struct mq_listener_option {
@@ -24,6 +26,8 @@ struct mq_listener {
 	const struct mq_listener_option *options;
 	size_t option_count;
 	void *context, *monitor;
+	const struct mq_keypair *keys; /* NULL: no CURVE */
+	void *zap;
 	char *endpoint;
 	int fd;
 	unsigned peers;
@@ -35,6 +39,11 @@ struct mq_listener {
 enum mq_status mq_listener_open(struct mq_listener *listener, const char *endpoint, int type,
                                 const struct mq_listener_option *options, size_t option_count,
                                 struct mq_error *err);
+/* As mq_listener_open, for tcp://HOST:PORT (worker/tcp.h). keys must outlive the listener. Nobody gets in
+ * unless the requests at mq_listener_zap are answered. */
+enum mq_status mq_listener_open_tcp(struct mq_listener *listener, const char *endpoint, int type,
+                                    const struct mq_listener_option *options, size_t option_count,
+                                    const struct mq_keypair *keys, struct mq_error *err);
 /* Sends what is queued for at most a second, and removes the unix socket. */
 void mq_listener_close(struct mq_listener *listener);
 
@@ -44,6 +53,10 @@ enum mq_status mq_listener_start(struct mq_listener *listener, struct mq_error *
 
 /* Readable when peers came or went: mq_listener_peers then. */
 void *mq_listener_monitor(const struct mq_listener *listener);
+/* Where libzmq asks who may connect (a REP socket); NULL without CURVE or while it is stopped. */
+void *mq_listener_zap(const struct mq_listener *listener);
+/* The endpoint, with the port that the system chose. */
+const char *mq_listener_endpoint(const struct mq_listener *listener);
 /* Connections now, shaken hands or not. */
 unsigned mq_listener_peers(struct mq_listener *listener);
 

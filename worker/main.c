@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,10 @@
 #include "worker/backup.h"
 #include "worker/check.h"
 #include "worker/daemon.h"
+#include "worker/journal.h"
 #include "worker/limits.h"
 #include "worker/print_config.h"
+#include "worker/remote.h"
 #include "worker/settings.h"
 
 #define SYSTEM_CONFIG "/etc/mandelq/mandelqd.conf"
@@ -46,6 +49,7 @@ static int check(const struct mq_options *o)
 static void help(void)
 {
 	printf("Usage: mandelqd [OPTION...]\n"
+	       "       mandelqd keygen [--state-dir=DIR] [--force]\n"
 	       "Renders the jobs that mandelq submits: keeps them in a state directory, survives anything.\n\n");
 	mq_options_help(stdout, MQ_SCOPE_DAEMON);
 	printf("\nExample: mandelqd --state-dir=/data/mandelq --device=cuda --device-memory=4G\n");
@@ -57,7 +61,8 @@ static int run_once(const struct mq_options *o)
 	struct mq_error err = {""};
 	struct mq_settings set;
 	enum mq_status s = mq_settings_read(o, &set, &err);
-	const struct mq_print_config p = {o, set.state_dir, set.endpoint, set.threads};
+	const struct mq_print_config p = {o, set.state_dir, set.remote ? set.remote : set.endpoint,
+	                                  set.threads};
 
 	if (!s && o->count[MQ_OPT_BACKUP])
 		s = mq_backup(set.state_dir, set.endpoint, o->value[MQ_OPT_BACKUP], &err);
@@ -67,6 +72,33 @@ static int run_once(const struct mq_options *o)
 	if (s)
 		fprintf(stderr, "mandelqd: %s\n", err.text);
 	return s == MQ_OK ? 0 : s == MQ_EINVAL || s == MQ_EVERSION ? 2 : 1;
+}
+
+static int keygen(const struct mq_options *o)
+{
+	struct mq_error err = {""};
+	char *dir = NULL;
+	enum mq_status s = mq_place_state_dir(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL,
+	                                      &dir, &err);
+
+	if (!s)
+		s = mq_remote_keygen(dir, o->count[MQ_OPT_FORCE], &err);
+	free(dir);
+	if (s)
+		fprintf(stderr, "mandelqd: %s\n", err.text);
+	return s == MQ_OK ? 0 : s == MQ_EINVAL ? 2 : 1;
+}
+
+/* What stands beside the options: "keygen" or nothing. */
+static enum mq_status check_operands(const struct mq_options *o, struct mq_error *err)
+{
+	bool keys = o->operands && !strcmp(o->operand[0], "keygen");
+
+	if (o->operands > keys)
+		return mq_fail(err, MQ_EINVAL, "'%s' is no option: see mandelqd --help", o->operand[keys]);
+	if (o->count[MQ_OPT_FORCE] && !keys)
+		return mq_fail(err, MQ_EINVAL, "--force is for mandelqd keygen");
+	return MQ_OK;
 }
 
 /* --config=FILE must be there; the system's own file may be. */
@@ -112,8 +144,8 @@ int main(int argc, char **argv)
 		mq_print_version(stdout);
 		return 0;
 	}
-	if (!s && options.operands)
-		s = mq_fail(&err, MQ_EINVAL, "'%s' is no option: see mandelqd --help", options.operand[0]);
+	if (!s)
+		s = check_operands(&options, &err);
 	if (!s)
 		s = read_config(&options, &err);
 	if (!s)
@@ -123,8 +155,11 @@ int main(int argc, char **argv)
 		mq_options_clear(&options);
 		return 2;
 	}
+	mq_journal_begin();
 	mq_limits_raise_files();
-	if (options.count[MQ_OPT_CHECK])
+	if (options.operands)
+		rc = keygen(&options);
+	else if (options.count[MQ_OPT_CHECK])
 		rc = check(&options);
 	else if (options.count[MQ_OPT_BACKUP] || options.count[MQ_OPT_PRINT_CONFIG])
 		rc = run_once(&options);

@@ -78,15 +78,18 @@ void mq_memory_short(struct mq_unit *u, uint64_t bytes, int64_t now_ms, const st
 	u->bytes = 0; /* what is held is given back with the next, smaller request */
 	if (bytes > u->floor_bytes) {
 		u->cap = bytes / 2 > u->floor_bytes ? bytes / 2 : u->floor_bytes;
-		mq_log(MQ_LOG_WARN, "%s: %s; tiles are halved to %llu KiB", u->info.name, why->text,
+		mq_log_device(MQ_LOG_WARN, u->info.name,
+		              "%s: %s; tiles are halved to %llu KiB", u->info.name, why->text,
 		       (unsigned long long)(u->cap >> 10));
 	} else if (u->slots_cap > 1) {
 		u->slots_cap /= 2;
-		mq_log(MQ_LOG_WARN, "%s: %s; trying with %u buffers", u->info.name, why->text, u->slots_cap);
+		mq_log_device(MQ_LOG_WARN, u->info.name,
+		              "%s: %s; trying with %u buffers", u->info.name, why->text, u->slots_cap);
 	} else {
 		u->retry_ms = now_ms + ((int64_t)BACKOFF_MS << u->floor_tries);
 		u->floor_tries++;
-		mq_log(MQ_LOG_WARN, "%s: %s; at the smallest size, trying again in %lld s", u->info.name,
+		mq_log_device(MQ_LOG_WARN, u->info.name,
+		              "%s: %s; at the smallest size, trying again in %lld s", u->info.name,
 		       why->text, (long long)(u->retry_ms - now_ms) / 1000);
 	}
 }
@@ -134,7 +137,8 @@ void mq_memory_idle(struct mq_schedule *s, int64_t now_ms)
 		if (u->in_flight || u->reserving || now_ms - u->idle_ms < s->c.idle_release_ms) {
 			all = false;
 		} else if (u->bytes) {
-			mq_log(MQ_LOG_INFO, "%s is idle: its buffers are given back", u->info.name);
+			mq_log_device(MQ_LOG_INFO, u->info.name,
+			              "%s is idle: its buffers are given back", u->info.name);
 			ask(s, u, 0);
 			if (all)
 				mq_pool_trim(s->c.pool);

@@ -25,7 +25,7 @@ static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *w
 
 	if (status)
 		return status;
-	mq_log(MQ_LOG_ERROR, "job %lld failed: %s", (long long)job, why);
+	mq_log_job(MQ_LOG_ERROR, job, "job %lld failed: %s", (long long)job, why);
 	mq_tidy_ended(s, job);
 	return MQ_OK;
 }
@@ -49,7 +49,7 @@ enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, const char *
 	status = mq_store_job_move(s->c.store, job, MQ_JOB_PAUSED, reason, NULL, now_ms, err);
 	if (status)
 		return status == MQ_ESTATE ? MQ_OK : status; /* it has ended meanwhile */
-	mq_log(MQ_LOG_WARN, "job %lld is paused: %s", (long long)job, reason);
+	mq_log_job(MQ_LOG_WARN, job, "job %lld is paused: %s", (long long)job, reason);
 	if (!s->disk_retry_ms)
 		disk_later(s, now_ms);
 	return MQ_OK;
@@ -76,7 +76,7 @@ static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
 	s->disk_wait_ms = 0;
 	a->strips_since += tile->span.count;
 	if (complete) {
-		mq_log(MQ_LOG_INFO, "job %lld: all tiles are done", (long long)a->id);
+		mq_log_job(MQ_LOG_INFO, a->id, "job %lld: all tiles are done", (long long)a->id);
 		s->look_assembly = true;
 	}
 	return MQ_OK;
@@ -116,6 +116,11 @@ static enum mq_status task_done(struct mq_schedule *s, struct mq_unit *u, struct
 	return status;
 }
 
+static struct mq_log_about about_tile(const struct mq_task *t, const struct mq_unit *u, unsigned k)
+{
+	return (struct mq_log_about){t->job->id, t->tile[k].tile, t->tile[k].attempt, u->info.name};
+}
+
 /* Why a tile goes back to the queue, for its attempt's row. */
 static const char *outcome_name(enum mq_status status)
 {
@@ -133,14 +138,16 @@ static const char *outcome_name(enum mq_status status)
 }
 
 /* Its tiles go back to the queue. *stale: none of them is wanted any more. */
-static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_task *t, int64_t now_ms,
-                                  bool *stale, struct mq_error *err)
+static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_unit *u, const struct mq_task *t,
+                                  int64_t now_ms, bool *stale, struct mq_error *err)
 {
 	enum mq_status status = MQ_OK;
 
 	*stale = true;
 	for (unsigned k = 0; !status && k < t->tiles; k++) {
 		mq_metrics_tile(outcome_name(t->status));
+		mq_log_about(MQ_LOG_DEBUG, about_tile(t, u, k), "job %lld: tile %lld goes back to the queue: %s",
+		             (long long)t->job->id, (long long)t->tile[k].tile, outcome_name(t->status));
 		status = mq_store_tile_retry(s->c.store, t->tile[k].attempt, outcome_name(t->status), now_ms,
 		                             err);
 		if (!status)
@@ -152,15 +159,15 @@ static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_task *t
 }
 
 /* A failure that nothing explains. */
-static enum mq_status task_error(struct mq_schedule *s, const struct mq_task *t, int64_t now_ms,
-                                 struct mq_error *err)
+static enum mq_status task_error(struct mq_schedule *s, const struct mq_unit *u, const struct mq_task *t,
+                                 int64_t now_ms, struct mq_error *err)
 {
 	struct mq_span span = t->tile[0].span;
 	char why[600];
 
 	snprintf(why, sizeof why, "strips %u to %u could not be rendered: %s", span.first,
 	         span.first + span.count - 1, t->error.text);
-	mq_log(MQ_LOG_ERROR, "job %lld: %s", (long long)t->job->id, why);
+	mq_log_about(MQ_LOG_ERROR, about_tile(t, u, 0), "job %lld: %s", (long long)t->job->id, why);
 	return ++t->job->failures < ATTEMPTS_MAX ? MQ_OK : fail_job(s, t->job->id, why, now_ms, err);
 }
 
@@ -169,7 +176,8 @@ void mq_outcome_broken(struct mq_schedule *s, struct mq_unit *u, const struct mq
 	unsigned left = 0;
 
 	if (!u->failed)
-		mq_log(MQ_LOG_ERROR, "%s is set aside until the next start: %s", u->info.name, why->text);
+		mq_log_device(MQ_LOG_ERROR, u->info.name,
+		              "%s is set aside until the next start: %s", u->info.name, why->text);
 	u->failed = true;
 	u->failure = *why;
 	u->bytes = u->slots = 0;
@@ -187,7 +195,7 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 	const struct mq_layout *l = &t->job->layout;
 	struct mq_span span = t->tile[0].span;
 	bool stale;
-	enum mq_status status = tiles_retry(s, t, now_ms, &stale, err);
+	enum mq_status status = tiles_retry(s, u, t, now_ms, &stale, err);
 
 	if (status || stale)
 		return status;
@@ -211,7 +219,7 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 		mq_outcome_broken(s, u, &t->error);
 		return MQ_OK;
 	default:
-		return task_error(s, t, now_ms, err);
+		return task_error(s, u, t, now_ms, err);
 	}
 }
 
@@ -244,7 +252,8 @@ static enum mq_status assembly_bad_tiles(struct mq_schedule *s, struct mq_assemb
 {
 	enum mq_status status = MQ_OK;
 
-	mq_log(MQ_LOG_WARN, "job %lld: %zu damaged tiles are rendered again: %s", (long long)a->job->id,
+	mq_log_job(MQ_LOG_WARN, a->job->id,
+	           "job %lld: %zu damaged tiles are rendered again: %s", (long long)a->job->id,
 	       a->bad, a->error.text);
 	for (size_t i = 0; !status && i < a->count; i++)
 		if (a->is_bad[i])
@@ -266,7 +275,7 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 		return mq_outcome_pause(s, job->id, a->error.text, now_ms, err);
 	if (a->status == MQ_EIO)
 		return mq_fail(err, MQ_EIO, "job %lld: %s", (long long)job->id, a->error.text);
-	mq_log(MQ_LOG_ERROR, "job %lld: assembly: %s", (long long)job->id, a->error.text);
+	mq_log_job(MQ_LOG_ERROR, job->id, "job %lld: assembly: %s", (long long)job->id, a->error.text);
 	if (a->status == MQ_ENOMEM_HOST && job->assembly_tries < ASSEMBLY_MEMORY_TRIES) {
 		job->assembly_after_ms = now_ms + (1000ll << job->assembly_tries++);
 		mq_schedule_assembly_at(s, job->assembly_after_ms);
@@ -295,7 +304,7 @@ enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a,
 		if (status == MQ_ESTATE) { /* cancelled at the last moment */
 			status = MQ_OK;
 		} else if (!status) {
-			mq_log(MQ_LOG_INFO, "job %lld is done: %lld bytes", (long long)a->job->id,
+			mq_log_job(MQ_LOG_INFO, a->job->id, "job %lld is done: %lld bytes", (long long)a->job->id,
 			       (long long)a->output.picture_bytes);
 			mq_tidy_ended(s, a->job->id);
 		}
@@ -342,7 +351,7 @@ enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, stru
 		if (status || !ours)
 			continue;
 		resumed++;
-		mq_log(MQ_LOG_INFO, "job %lld goes on: there is room on the disk", (long long)ids[i]);
+		mq_log_job(MQ_LOG_INFO, ids[i], "job %lld goes on: there is room on the disk", (long long)ids[i]);
 	}
 	if (resumed && n == 64) /* there may be more */
 		s->disk_retry_ms = now_ms;

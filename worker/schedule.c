@@ -55,7 +55,7 @@ enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t no
 	if (status == MQ_ENOSPC)
 		return mq_outcome_pause(s, job, why.text, now_ms, err);
 	if (status == MQ_ECORRUPT) {
-		mq_log(MQ_LOG_ERROR, "job %lld is set aside: %s", (long long)job, why.text);
+		mq_log_job(MQ_LOG_ERROR, job, "job %lld is set aside: %s", (long long)job, why.text);
 		status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why.text, now_ms, err);
 		if (!status)
 			mq_tidy_ended(s, job);
@@ -255,7 +255,7 @@ static enum mq_status fail_outside(struct mq_schedule *s, const struct mq_active
 
 	if (status)
 		return status;
-	mq_log(MQ_LOG_ERROR, "job %lld is set aside: %s", (long long)a->id, why);
+	mq_log_job(MQ_LOG_ERROR, a->id, "job %lld is set aside: %s", (long long)a->id, why);
 	mq_tidy_ended(s, a->id);
 	return MQ_OK;
 }
@@ -283,7 +283,7 @@ static enum mq_status place(struct mq_schedule *s, struct mq_unit *u, const stru
 	case MQ_FIT_NEVER:
 		status = mq_store_tile_fail(s->c.store, row->id, u->memory_error.text, now_ms, err);
 		if (!status) {
-			mq_log(MQ_LOG_ERROR, "job %lld failed: %s", (long long)a->id, u->memory_error.text);
+			mq_log_job(MQ_LOG_ERROR, a->id, "job %lld failed: %s", (long long)a->id, u->memory_error.text);
 			mq_tidy_ended(s, a->id);
 		}
 		return status;

@@ -27,11 +27,13 @@ struct pending {
 
 struct mq_service {
 	struct mq_listener listener;
+	struct mq_remote *remote; /* NULL: peers are of this machine */
 	struct pending pending[TURN_MAX];
 	size_t count;
 };
 
-enum mq_status mq_service_open(const char *endpoint, struct mq_service **out, struct mq_error *err)
+enum mq_status mq_service_open(const char *endpoint, struct mq_remote *remote, struct mq_service **out,
+                               struct mq_error *err)
 {
 	static const struct mq_listener_option options[] = {{ZMQ_SNDHWM, PEER_ANSWERS_MAX},
 	                                                    {ZMQ_ROUTER_HANDOVER, 0}};
@@ -40,8 +42,13 @@ enum mq_status mq_service_open(const char *endpoint, struct mq_service **out, st
 
 	if (!v)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for the socket");
-	s = mq_listener_open(&v->listener, endpoint, ZMQ_ROUTER, options,
-	                     sizeof options / sizeof options[0], err);
+	v->remote = remote;
+	if (remote)
+		s = mq_listener_open_tcp(&v->listener, endpoint, ZMQ_ROUTER, options,
+		                         sizeof options / sizeof options[0], &remote->keys, err);
+	else
+		s = mq_listener_open(&v->listener, endpoint, ZMQ_ROUTER, options,
+		                     sizeof options / sizeof options[0], err);
 	if (s)
 		free(v);
 	else
@@ -124,6 +131,13 @@ static int64_t peer_uid(zmq_msg_t *body)
 	return uid;
 }
 
+/* Who asks. Over ipc an unknown user may look; over tcp nobody unknown may anything. */
+static enum mq_status owner_of(struct mq_service *v, zmq_msg_t *body, int64_t *owner, struct mq_error *err)
+{
+	*owner = v->remote ? mq_remote_owner(v->remote, body) : peer_uid(body);
+	return v->remote && *owner < 0 ? mq_fail(err, MQ_EPERM, "your key is not authorized any more") : MQ_OK;
+}
+
 /* The answer as it will be sent: its size counts from now on, and a failed commit sends none. */
 static void encode(struct pending *p, uint64_t seq, struct mq_answer *a)
 {
@@ -139,11 +153,12 @@ static void encode(struct pending *p, uint64_t seq, struct mq_answer *a)
 	mq_answer_clear(a);
 }
 
-static void carry_out(struct pending *p, struct mq_verbs *verbs, zmq_msg_t *body, unsigned extra,
+static void carry_out(struct mq_service *v, struct pending *p, struct mq_verbs *verbs, zmq_msg_t *body, unsigned extra,
                       int64_t now_ms)
 {
 	struct mq_request request = {0};
 	struct mq_answer answer = {0};
+	int64_t owner = -1;
 	uint64_t seq;
 	enum mq_status s;
 
@@ -151,9 +166,11 @@ static void carry_out(struct pending *p, struct mq_verbs *verbs, zmq_msg_t *body
 	seq = request.seq;
 	if (!s && extra)
 		s = mq_fail(&answer.error, MQ_EPROTO, "a request is one frame, not %u", extra + 1);
+	if (!s)
+		s = owner_of(v, body, &owner, &answer.error);
 	answer.status = s;
 	if (!s)
-		mq_verbs_call(verbs, &request, peer_uid(body), now_ms, &answer);
+		mq_verbs_call(verbs, &request, owner, now_ms, &answer);
 	encode(p, seq, &answer);
 	mq_request_clear(&request);
 }
@@ -172,6 +189,8 @@ void mq_service_receive(struct mq_service *v, struct mq_verbs *verbs, int64_t no
 	size_t bytes = 0;
 
 	*more = false;
+	if (v->remote)
+		mq_remote_answer(v->remote, mq_listener_zap(&v->listener));
 	while (v->count < TURN_MAX && bytes < ANSWER_BYTES_MAX && clock_ms() - begun < TURN_MS) {
 		struct pending *p = &v->pending[v->count];
 		zmq_msg_t body;
@@ -182,7 +201,7 @@ void mq_service_receive(struct mq_service *v, struct mq_verbs *verbs, int64_t no
 			zmq_msg_close(&p->peer);
 			continue;
 		}
-		carry_out(p, verbs, &body, zmq_msg_more(&body) ? drain(v) : 0, now_ms);
+		carry_out(v, p, verbs, &body, zmq_msg_more(&body) ? drain(v) : 0, now_ms);
 		zmq_msg_close(&body);
 		bytes += p->text_len + p->data_len;
 		v->count++;

@@ -6,6 +6,7 @@
 
 #include "src/place.h"
 #include "worker/limits.h"
+#include "worker/tcp.h"
 
 #define DEVICE_MEMORY (256ull << 20)
 #define DEVICE_MEMORY_MIN (1ull << 20)
@@ -110,6 +111,12 @@ static enum mq_status read_places(const struct mq_options *o, struct mq_settings
 
 	if (s)
 		return s;
+	if (endpoint && !strncmp(endpoint, MQ_TCP_SCHEME, strlen(MQ_TCP_SCHEME))) {
+		set->remote = strdup(endpoint);
+		if (!set->remote)
+			return mq_fail(err, MQ_ENOMEM_HOST, "no memory for an endpoint");
+		endpoint = NULL;
+	}
 	if (!endpoint || !*endpoint)
 		return mq_place_endpoint(set->state_dir, &set->endpoint, err);
 	set->endpoint = strdup(endpoint);
@@ -144,5 +151,6 @@ void mq_settings_clear(struct mq_settings *set)
 {
 	free(set->state_dir);
 	free(set->endpoint);
+	free(set->remote);
 	memset(set, 0, sizeof *set);
 }

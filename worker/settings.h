@@ -15,6 +15,7 @@ struct mq_user_limits {
 
 struct mq_settings {
 	char *state_dir, *endpoint; /* owned */
+	char *remote;               /* tcp://..., served besides the endpoint, or NULL; owned */
 	unsigned threads;
 	uint64_t device_memory, client_memory; /* bytes */
 	uint64_t idle_release_ms, stuck_ms;

@@ -29,7 +29,8 @@ static void remove_folders(struct mq_schedule *s, int64_t job)
 
 	if ((may_go(s, job, true) && mq_statedir_remove(s->c.dir->pictures_fd, job, &err)) ||
 	    (may_go(s, job, false) && mq_statedir_remove(s->c.dir->work_fd, job, &err)))
-		mq_log(MQ_LOG_WARN, "job %lld: %s; tried again at the next start", (long long)job, err.text);
+		mq_log_job(MQ_LOG_WARN, job,
+		           "job %lld: %s; tried again at the next start", (long long)job, err.text);
 }
 
 void mq_tidy_ended(struct mq_schedule *s, int64_t job)

@@ -193,7 +193,7 @@ static enum mq_status verb_submit(struct mq_call *c, struct mq_error *err)
 		return s;
 	}
 	if (!existing) {
-		mq_log(MQ_LOG_INFO, "job %lld is queued", (long long)id);
+		mq_log_job(MQ_LOG_INFO, id, "job %lld is queued", (long long)id);
 		mq_schedule_look(c->v->schedule);
 	}
 	return mq_verb_reply(c,

@@ -3,7 +3,7 @@
 load helper
 
 COMMANDS="submit status wait fetch info watch cancel pause resume retry priority remove clean devices
-metrics render"
+metrics keygen render"
 
 # The long options that a help text or a man page lists.
 help_options() {

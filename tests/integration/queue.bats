@@ -395,7 +395,7 @@ assert len(families) > 10'
 	for shell in bash zsh fish; do
 		mandelq --completion=$shell >$shell
 		for command in submit status info watch pause resume retry priority remove clean devices metrics \
-			render; do
+			keygen render; do
 			grep -qw "$command" $shell
 			for option in $(mandelq $command --help | grep -oE ' --[a-z-]+' | cut -c4-); do
 				grep -q -- "$option" $shell

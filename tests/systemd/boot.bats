@@ -88,8 +88,16 @@ part() {
 	part watchdog
 }
 
+@test "the journal has fields for what a line is about" {
+	part journal_fields
+}
+
 @test "a stop drains, and the next start goes on with the job" {
 	part drains
+}
+
+@test "with the drop-in of mandelqd(8) it serves other machines" {
+	part remote
 }
 
 @test "a wrong configuration fails the start once, and is not tried again" {

@@ -99,6 +99,15 @@ watchdog() {
 	rm $DROPIN/hang.conf && systemctl daemon-reload
 }
 
+# What the log is about stands in fields of the journal.
+journal_fields() {
+	local id
+	id=$(mq submit --size=64) && mq wait --timeout=50 "$id" || return
+	journalctl --sync
+	[ "$(journalctl -u mandelqd -o cat MANDELQ_JOB="$id" | grep -c "^job $id[ :]")" = 3 ] &&
+		[ "$(journalctl -u mandelqd -o json MANDELQ_JOB="$id" -n 1 | jq -r '.PRIORITY + .SYSLOG_IDENTIFIER')" = 6mandelqd ]
+}
+
 drains() {
 	local id begin
 	id=$(submit_running) || return
@@ -109,6 +118,21 @@ drains() {
 		[ ! -e /run/mandelq ] && systemctl start mandelqd && same_picture "$id"
 }
 
+# mandelqd(8)'s way to serve other machines.
+remote() {
+	local server client id
+	server=$(mandelqd keygen --state-dir=/var/lib/mandelq) && client=$(mandelq keygen --key=/tmp/client.key) || return
+	echo "$client nobody" >/var/lib/mandelq/authorized_clients
+	echo "endpoint = tcp://127.0.0.1:5555" >/etc/mandelq/mandelqd.conf
+	mkdir -p $DROPIN
+	printf '[Service]\nPrivateNetwork=no\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n' >$DROPIN/remote.conf
+	systemctl daemon-reload && systemctl restart mandelqd || return
+	[ "$(stat -c %U /var/lib/mandelq/server.key)" != root ] || return
+	id=$(mandelq submit --endpoint=tcp://127.0.0.1:5555 --key=/tmp/client.key --server-key="$server" --size=64) &&
+		mq wait --timeout=50 "$id" && [ "$(field "$id" owner)" = "$(id -u nobody)" ] || return
+	rm $DROPIN/remote.conf && systemctl daemon-reload
+}
+
 wrong_configuration() {
 	systemctl stop mandelqd && echo "nosuch = 1" >/etc/mandelq/mandelqd.conf || return
 	! systemctl start mandelqd && sleep 3 &&
@@ -117,7 +141,7 @@ wrong_configuration() {
 	rm /etc/mandelq/mandelqd.conf
 }
 
-for part in starts member stranger sigkill watchdog drains wrong_configuration; do
+for part in starts member stranger sigkill watchdog journal_fields drains remote wrong_configuration; do
 	echo "--- $part"
 	systemctl reset-failed mandelqd 2>/dev/null
 	if (set -x; $part); then echo "ok $part"; else echo "not ok $part"; fi >>/out/results

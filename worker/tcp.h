@@ -1,0 +1,13 @@
+/* tcp: a listening TCP socket for an endpoint tcp://HOST:PORT. Used by listener. */
+#ifndef MQ_TCP_H
+#define MQ_TCP_H
+
+#include "src/status.h"
+
+#define MQ_TCP_SCHEME "tcp://"
+
+/* HOST: an IPv4 address, an IPv6 address in brackets, or * for all of both. PORT 0: any that is free.
+ * *bound: the endpoint with the port that it has; the caller frees it and closes *fd. MQ_EINVAL. */
+enum mq_status mq_tcp_listen(const char *endpoint, int *fd, char **bound, struct mq_error *err);
+
+#endif
