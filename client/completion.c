@@ -38,6 +38,8 @@ static const char *values_of(const struct mq_option *o, char *text, size_t size)
 		return "auto cpu cuda cuda:0";
 	case MQ_OPT_ITERATIONS:
 		return "auto";
+	case MQ_OPT_COMPRESSION:
+		return "fast small";
 	case MQ_OPT_PALETTE:
 		text[0] = '\0';
 		for (int p = 0; p < MQ_PALETTE_COUNT; p++) {

@@ -234,6 +234,7 @@ enum mq_status mq_jobargs_apply(json_t *job, const struct mq_options *o, struct 
 	    (status = set_text(job, "palette_period", o, MQ_OPT_PALETTE_PERIOD, err)) != MQ_OK ||
 	    (status = set_text(job, "palette_offset", o, MQ_OPT_PALETTE_OFFSET, err)) != MQ_OK ||
 	    (status = set_text(job, "inside", o, MQ_OPT_INSIDE, err)) != MQ_OK ||
+	    (status = set_text(job, "compression", o, MQ_OPT_COMPRESSION, err)) != MQ_OK ||
 	    (status = set_number(job, "supersample", o, MQ_OPT_SUPERSAMPLE, MQ_JOB_SUPERSAMPLE_MAX,
 				 err)) != MQ_OK)
 		return status;

@@ -27,7 +27,7 @@ static const char *const palette_names[MQ_PALETTE_COUNT] = {
 static const char *const known_keys[] = {
 	"mandelq", "width",       "height",  "view",           "center",
 	"zoom",    "iterations",  "palette", "palette_period", "palette_offset",
-	"inside",  "supersample", "ppm",     "keep_counts",
+	"inside",  "supersample", "ppm",     "compression",    "keep_counts",
 };
 
 const char *mq_palette_name(enum mq_palette palette)
@@ -279,6 +279,17 @@ static enum mq_status read_colours(struct mq_job *job, const json_t *object,
 	return MQ_OK;
 }
 
+static enum mq_status read_compression(struct mq_job *job, const json_t *object, struct mq_error *err)
+{
+	const json_t *value = json_object_get(object, "compression");
+	const char *name = json_string_value(value);
+
+	if (value && (!name || (strcmp(name, "fast") && strcmp(name, "small"))))
+		return mq_fail(err, MQ_EINVAL, "--compression: must be fast or small");
+	job->small = name && !strcmp(name, "small");
+	return MQ_OK;
+}
+
 static enum mq_status read_samples(struct mq_job *job, const json_t *object, struct mq_error *err)
 {
 	const json_t *keep = json_object_get(object, "keep_counts");
@@ -347,7 +358,8 @@ enum mq_status mq_job_from_json(const json_t *object, struct mq_job **out,
 	    (status = read_view(job, object, err)) ||
 	    (status = mq_job_view_check(job, &found, err)) ||
 	    (status = read_iterations(job, object, err)) ||
-	    (status = read_colours(job, object, &found, err))) {
+	    (status = read_colours(job, object, &found, err)) ||
+	    (status = read_compression(job, object, err))) {
 		mq_job_free(job);
 		return status;
 	}
@@ -405,8 +417,10 @@ json_t *mq_job_to_json(const struct mq_job *job)
 	                           (json_int_t)job->supersample, "ppm", (json_int_t)job->ppm,
 	                           "keep_counts", (int)job->keep_counts);
 
+	/* Left out when it is the default. */
 	if (!view || !colours || !object || json_object_update(object, view) != 0 ||
-	    json_object_update(object, colours) != 0) {
+	    json_object_update(object, colours) != 0 ||
+	    (job->small && json_object_set_new(object, "compression", json_string("small")) != 0)) {
 		json_decref(object);
 		object = NULL;
 	}

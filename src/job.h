@@ -9,6 +9,7 @@
  *                               name, decimal string, decimal string, "RRGGBB"
  *   supersample                 1 .. MQ_JOB_SUPERSAMPLE_MAX
  *   ppm                         pixels a metre for pHYs (--print); 11811 (300 dpi) if not given
+ *   compression                 "fast" or "small": how the picture is deflated
  *   keep_counts                 boolean
  * Everything absent takes its default; a key that is not known is an error. */
 #ifndef MQ_JOB_H
@@ -52,6 +53,7 @@ struct mq_job {
 	uint32_t inside;      /* 0xRRGGBB */
 	uint32_t supersample;
 	uint32_t ppm;
+	bool small; /* compression */
 	bool keep_counts;
 };
 

@@ -80,6 +80,8 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	  .standard = "1", .help = "average N x N samples a pixel, at most 16" },
 	{ .id = MQ_OPT_PRINT, .name = "print", .value = "WxHcm[@DPI]", .scopes = JOB,
 	  .help = "size on paper, in cm, mm or in (sets --size)" },
+	{ .id = MQ_OPT_COMPRESSION, .name = "compression", .value = "fast|small", .scopes = JOB,
+	  .standard = "fast", .help = "how the picture is packed (same pixels)" },
 	{ .id = MQ_OPT_KEEP_COUNTS, .name = "keep-counts", .scopes = JOB,
 	  .help = "keep the counts, for fetch --counts and --smooth" },
 	{ .id = MQ_OPT_LIKE, .name = "like", .value = "ID|PICTURE.png", .scopes = JOB,

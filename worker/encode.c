@@ -110,6 +110,7 @@ static enum mq_status encode_picture(const struct strip *p, struct mq_strip_data
 	s = strip_rows(t, p->k, p->index, t->rendered.pixels, row_bytes, p->rows, p->worker, &pixels, err);
 	if (!s)
 		s = mq_pool_buffer(p->worker, MQ_POOL_OUT, room, &buffer, err);
+	mq_strip_encoder_small(p->encoder, t->job->job->small);
 	if (!s)
 		s = mq_strip_encode(p->encoder, pixels, row_bytes, p->rows, l->channels,
 		                    t->tile[p->k].span.first + p->index + 1 == l->strips, buffer, room, &result,

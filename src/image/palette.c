@@ -7,6 +7,7 @@
 
 #include <gmp.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "src/decimal.h"
@@ -36,18 +37,29 @@ static const uint16_t srgb_to_linear[256] = {
 	60955, 61517, 62082, 62650, 63221, 63795, 64372, 64952, 65535,
 };
 
+/* The same for every job, and making it would be most of the work of a small one: made once. */
+static uint8_t linear_to_srgb[65536];
+static pthread_once_t curves_once = PTHREAD_ONCE_INIT;
+
 /* The nearest sRGB byte of every linear value: byte v from the middle between v-1 and v on. */
-static void fill_curves(struct mq_shade *out)
+static void make_curves(void)
 {
 	uint32_t linear;
 	unsigned v = 0;
 
-	memcpy(out->decode, srgb_to_linear, sizeof out->decode);
 	for (linear = 0; linear < 65536; linear++) {
 		while (v < 255 && 2 * linear >= (uint32_t)srgb_to_linear[v] + srgb_to_linear[v + 1])
 			v++;
-		out->encode[linear] = (uint8_t)v;
+		linear_to_srgb[linear] = (uint8_t)v;
 	}
+}
+
+static void fill_curves(struct mq_shade *out)
+{
+	(void)pthread_once(&curves_once, make_curves); /* fails only for a bad argument */
+	_Static_assert(sizeof out->encode == sizeof linear_to_srgb, "the table is copied whole");
+	memcpy(out->decode, srgb_to_linear, sizeof out->decode);
+	memcpy(out->encode, linear_to_srgb, sizeof out->encode);
 }
 
 /* Where stop k of the circle lies; k may be count or more, which is the next round. */

@@ -19,6 +19,10 @@ enum mq_status mq_strip_encoder_open(size_t filtered_max, struct mq_strip_encode
                                      struct mq_error *err);
 void mq_strip_encoder_close(struct mq_strip_encoder *encoder);
 
+/* From now on: smaller (a row's runs only, zlib), or faster (igzip; how an encoder starts). Either way
+ * the bytes depend on the pixels alone, and mq_strip_decode reads both. */
+void mq_strip_encoder_small(struct mq_strip_encoder *encoder, bool small);
+
 /* An upper bound of what mq_strip_encode writes for so many filtered bytes. */
 size_t mq_strip_bound(size_t filtered);
 

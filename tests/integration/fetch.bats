@@ -106,6 +106,22 @@ assert c.shape == (3000, 1024) and (p == np.where(c == 60, 0, 1 + c % 255)).all(
 assert (np.load("part.npy") == c[1000:1100, 500:524]).all()'
 }
 
+@test "--compression=small: the same pixels in fewer bytes, the setting in the picture" {
+	submit_and_wait "${SMALL[@]}" --palette=gray
+	submit_and_wait "${SMALL[@]}" --palette=gray --compression=small
+	submit_and_wait "${SMALL[@]}" --palette=gray --compression=fast
+	mq fetch 1 -o fast.png
+	mq fetch 2 -o small.png
+	python 'assert (load("fast.png") == load("small.png")).all()'
+	[ "$(stat -c %s small.png)" -lt "$(stat -c %s fast.png)" ]
+	[ "$(field 1 .output.sha256)" = "$(field 3 .output.sha256)" ]
+	grep -aq '"compression":"small"' small.png
+	[ "$(grep -ac '"compression"' fast.png)" = 0 ]
+	submit_and_wait --like=small.png
+	[ "$(field 2 .output.sha256)" = "$(field 4 .output.sha256)" ]
+	refused 2 compression mq submit --size=16 --compression=best
+}
+
 @test "--keep-counts does not change the picture" {
 	submit_and_wait "${SMALL[@]}"
 	submit_and_wait "${SMALL[@]}" --keep-counts

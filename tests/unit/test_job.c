@@ -53,6 +53,14 @@ static void defaults_and_canonical_text(void **state)
 		"\"iterations\":1000,\"mandelq\":1,\"palette\":\"ember\",\"palette_offset\":\"0\","
 		"\"palette_period\":\"64\",\"ppm\":11811,\"supersample\":1,\"width\":1920,"
 		"\"zoom\":\"1.6\"}");
+	/* The default is left out, so that jobs from before there was a choice keep their text. */
+	expect_text("{\"palette\":\"gray\",\"width\":8,\"height\":8,\"zoom\":\"1\",\"compression\":\"fast\"}",
+	            "{\"center\":[\"-0.75\",\"0\"],\"height\":8,\"iterations\":1000,\"mandelq\":1,"
+	            "\"palette\":\"gray\",\"ppm\":11811,\"supersample\":1,\"width\":8,\"zoom\":\"1\"}");
+	expect_text("{\"palette\":\"gray\",\"width\":8,\"height\":8,\"zoom\":\"1\",\"compression\":\"small\"}",
+	            "{\"center\":[\"-0.75\",\"0\"],\"compression\":\"small\",\"height\":8,\"iterations\":1000,"
+	            "\"mandelq\":1,\"palette\":\"gray\",\"ppm\":11811,\"supersample\":1,\"width\":8,"
+	            "\"zoom\":\"1\"}");
 	expect_text("{\"view\":[\"-2.0\",\"2\",\"-20e-1\",\"+2\"],\"width\":64,\"height\":64,"
 	            "\"iterations\":10000,\"palette\":\"gray\",\"keep_counts\":true}",
 	            "{\"height\":64,\"iterations\":10000,\"mandelq\":1,\"palette\":\"gray\","
@@ -71,7 +79,7 @@ static void equal_jobs_come_back_from_their_own_text(void **state)
 {
 	static const char *const jobs[] = {
 		"{}",
-		"{\"width\":1,\"height\":16777216,\"palette\":\"gray\"}",
+		"{\"width\":1,\"height\":16777216,\"palette\":\"gray\",\"compression\":\"small\"}",
 		"{\"center\":[\"-0.743643887037151\",\"0.13182590420533\"],\"zoom\":\"51299.8\"}",
 		"{\"view\":[\"-2\",\"1\",\"-1e-7\",\"1\"],\"palette\":\"ocean\",\"keep_counts\":true}",
 	};
@@ -184,6 +192,8 @@ static void refusals_name_option_and_limit(void **state)
 		{ "{\"supersample\":17}", "--supersample", "16" },
 		{ "{\"supersample\":0}", "--supersample", "16" },
 		{ "{\"ppm\":1000001}", "--print", "1000000" },
+		{ "{\"compression\":\"best\"}", "--compression", "fast or small" },
+		{ "{\"compression\":6}", "--compression", "fast or small" },
 		{ "{\"keep_counts\":1}", "--keep-counts", "true" },
 		{ "{\"keep_counts\":true,\"supersample\":2}", "--keep-counts", "--supersample" },
 		{ "{\"mandelq\":0}", "mandelq", "" },
@@ -354,7 +364,7 @@ static void any_json_is_survived(void **state)
 	static const char *const keys[] = {
 		"mandelq", "width",       "height",  "view",           "center",
 		"zoom",    "iterations",  "palette", "palette_period", "palette_offset",
-		"inside",  "supersample", "ppm",     "keep_counts"
+		"inside",  "supersample", "ppm",     "keep_counts",    "compression"
 	};
 	static const char *const values[] = {
 		"null",
@@ -382,6 +392,7 @@ static void any_json_is_survived(void **state)
 		"\"1e-100000\"",
 		"\"1e100000\"",
 		"\"abcdef\"",
+		"\"small\"",
 	};
 	const size_t nk = sizeof(keys) / sizeof(keys[0]), nv = sizeof(values) / sizeof(values[0]);
 	unsigned taken = 0;

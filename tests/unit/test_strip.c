@@ -38,7 +38,7 @@ static void unfilter(const uint8_t *f, size_t row_bytes, uint32_t rows, unsigned
 }
 
 /* Encodes, checks the result with zlib, and decodes. */
-static void check_strip(uint32_t width, uint32_t rows, unsigned channels, int kind, bool last)
+static void check_strip(uint32_t width, uint32_t rows, unsigned channels, int kind, bool last, bool small)
 {
 	size_t row_bytes = (size_t)width * channels, filtered = rows * (1 + row_bytes);
 	size_t room = mq_strip_bound(filtered);
@@ -48,6 +48,7 @@ static void check_strip(uint32_t width, uint32_t rows, unsigned channels, int ki
 	struct mq_strip_result r;
 	z_stream z = { 0 };
 
+	mq_strip_encoder_small(e, small);
 	assert_int_equal(
 		mq_strip_encode(e, pixels, row_bytes, rows, channels, last, out, room, &r, &err),
 		MQ_OK);
@@ -101,14 +102,16 @@ static void test_shapes(void **state)
 	(void)state;
 	for (i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
 		for (kind = 0; kind < 3; kind++) {
-			check_strip(shapes[i].width, shapes[i].rows, 1, kind, i % 2);
-			check_strip(shapes[i].width, shapes[i].rows, 3, kind, !(i % 2));
+			check_strip(shapes[i].width, shapes[i].rows, 1, kind, i % 2, false);
+			check_strip(shapes[i].width, shapes[i].rows, 3, kind, !(i % 2), false);
+			check_strip(shapes[i].width, shapes[i].rows, 1, kind, i % 2, true);
+			check_strip(shapes[i].width, shapes[i].rows, 3, kind, !(i % 2), true);
 		}
 }
 
 /* The same strip gives the same bytes whatever lay between, wherever the buffers are, in whichever
  * encoder, and however much room there is. */
-static void test_same_bytes(void **state)
+static void same_bytes(bool small)
 {
 	const size_t row_bytes = 999, rows = 700, filtered = rows * (1 + row_bytes);
 	size_t room = mq_strip_bound(filtered);
@@ -120,15 +123,17 @@ static void test_same_bytes(void **state)
 	struct mq_strip_result a, b;
 	unsigned shift;
 
-	(void)state;
+	mq_strip_encoder_small(fresh, small);
 	memcpy(noise, pixels, row_bytes * rows / 2);
 	assert_int_equal(
 		mq_strip_encode(fresh, pixels, row_bytes, rows, 3, false, first, room, &a, &err),
 		MQ_OK);
 	for (shift = 0; shift < 40; shift += 3) {
+		mq_strip_encoder_small(used, shift % 4 == 0);
 		assert_int_equal(mq_strip_encode(used, noise, row_bytes, rows - shift, 3, shift & 1,
 		                                 again, room, &b, &err),
 		                 MQ_OK);
+		mq_strip_encoder_small(used, small);
 		memcpy(moved + shift, pixels, row_bytes * rows);
 		memset(again, 0xee, room + 5000);
 		assert_int_equal(mq_strip_encode(used, moved + shift, row_bytes, rows, 3, false,
@@ -145,6 +150,13 @@ static void test_same_bytes(void **state)
 	free(first);
 	free(again);
 	free(moved);
+}
+
+static void test_same_bytes(void **state)
+{
+	(void)state;
+	same_bytes(false);
+	same_bytes(true);
 }
 
 /* Damage is found, or was in bits that no decoder looks at and changes nothing. */
