@@ -1,5 +1,6 @@
-/* schedule_private: what schedule.c (which tile next), memory.c (how large), outcome.c (what became of
- * it) and tidy.c (what ended jobs leave) share. Nobody else includes this. */
+/* schedule_private: what schedule.c (the turn), dispatch.c (which tile next), memory.c (how large),
+ * outcome.c (what became of it), gather.c (jobs that are ready to be joined) and tidy.c (what ended jobs
+ * leave) share. Nobody else includes this. */
 #ifndef MQ_SCHEDULE_PRIVATE_H
 #define MQ_SCHEDULE_PRIVATE_H
 
@@ -64,6 +65,14 @@ enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t no
                                   struct mq_active **out, struct mq_error *err);
 /* Jobs to assemble are looked at again then, if not before. */
 void mq_schedule_assembly_at(struct mq_schedule *s, int64_t at_ms);
+
+/* When the scheduler's own memory is out: how long it waits. */
+#define MQ_MEMORY_RETRY_MS 1000
+
+/* dispatch.c: gives every device tiles until it is full or there are none. */
+enum mq_status mq_dispatch(struct mq_schedule *s, int64_t now_ms, struct mq_error *err);
+/* gather.c: hands finished jobs to the assembler, as many as it takes at a time. */
+enum mq_status mq_gather(struct mq_schedule *s, int64_t now_ms, struct mq_error *err);
 
 /* memory.c */
 enum mq_fit { MQ_FIT, MQ_FIT_SPLIT_SIZE, MQ_FIT_SPLIT_OOM, MQ_FIT_LATER, MQ_FIT_NEVER };

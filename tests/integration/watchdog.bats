@@ -8,16 +8,6 @@ bats_require_minimum_version 1.5.0
 ONE_STRIP=(--size=64x64 --view=-0.75000000015,-0.75000000005,0.00000009996,0.00000010004
 	--iterations=100000000 --palette=gray)
 
-expected_of() {
-	local keep=$MANDELQ_STATE_DIR
-	export MANDELQ_STATE_DIR=$ROOT/undisturbed
-	start_worker
-	submit_and_wait "$@" >/dev/null
-	expected=$(field 1 .output.sha256)
-	stop_worker
-	export MANDELQ_STATE_DIR=$keep
-}
-
 # ends_stuck TEXT: the worker aborts, having said what stood still.
 ends_stuck() {
 	until_true 20 ended "$WORKER"
@@ -41,7 +31,7 @@ hang() {
 }
 
 @test "a hanging device thread, encoder, disk or assembly ends the worker, and the job finishes" {
-	expected_of "${SMALL[@]}"
+	undisturbed "${SMALL[@]}"
 	while read -r point text; do
 		export MANDELQ_STATE_DIR=$ROOT/${point%:*}
 		hang "$point" "$text" "${SMALL[@]}"
@@ -55,7 +45,7 @@ hang() {
 }
 
 @test "a hanging main loop ends the worker" {
-	expected_of "${SMALL[@]}"
+	undisturbed "${SMALL[@]}"
 	# 1 is recovery's, 2 the submit's, whose answer never comes
 	MANDELQ_FAILPOINTS=store-commit:3:hang start_worker --stuck-timeout=1
 	mq submit "${SMALL[@]}"
