@@ -47,7 +47,7 @@ static enum mq_status open_socket(struct mq_client *c, struct mq_error *err)
 		{ ZMQ_RECONNECT_IVL, 50 },
 		{ ZMQ_RECONNECT_IVL_MAX, 500 },
 	};
-	int64_t max = MQ_MESSAGE_MAX > MQ_READ_MAX ? MQ_MESSAGE_MAX : MQ_READ_MAX;
+	int64_t max = (MQ_MESSAGE_MAX > MQ_READ_MAX ? MQ_MESSAGE_MAX : MQ_READ_MAX) + MQ_TRANSPORT_MAX;
 	int rc;
 
 	if (c->socket)

@@ -126,8 +126,8 @@ static enum mq_status put_in_place(int dir_fd, const char *from, const char *pat
 
 	if (rc != 0 && errno == EEXIST)
 		return mq_fail(err, MQ_EBUSY,
-		               "%s is there already: --force replaces it, and who has the old public key "
-		               "needs the new one then",
+		               "%s is there already, with its public key in it: --force replaces it, and who "
+		               "has the old one needs the new one then",
 		               path);
 	if (rc != 0 || fsync(dir_fd) != 0)
 		return mq_fail_errno(err, errno, "making %s", path);

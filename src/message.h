@@ -18,6 +18,8 @@
 #define MQ_MESSAGE_MAX (1u << 20)
 #define MQ_VERB_MAX 31u
 #define MQ_READ_MAX (1u << 20) /* bytes one "read" gives at most */
+/* What the transport may add to a frame before it is looked at: CURVE's box and nonce. */
+#define MQ_TRANSPORT_MAX 1024u
 
 struct mq_request {
 	uint64_t seq;

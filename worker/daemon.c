@@ -543,7 +543,7 @@ static int run(struct daemon *d)
 	mq_log(MQ_LOG_INFO, "mandelqd %s serves %s, devices: %s", PACKAGE_VERSION, d->set.endpoint,
 	       d->devices.note);
 	if (d->remote_service)
-		mq_log(MQ_LOG_INFO, "other machines are served at %s; --server-key=%s",
+		mq_log(MQ_LOG_INFO, "other machines are served at %s; --server-key='%s'",
 		       mq_listener_endpoint(mq_service_listener(d->remote_service)), d->remote.keys.public_key);
 	notify("READY=1");
 	s = loop(d, &err);

@@ -114,7 +114,7 @@ static enum mq_status set_options(struct mq_listener *l, struct mq_error *err)
 		{ZMQ_HANDSHAKE_IVL, 5000},     {ZMQ_HEARTBEAT_IVL, 30000},
 		{ZMQ_HEARTBEAT_TIMEOUT, 60000},
 	};
-	int64_t max = MQ_MESSAGE_MAX;
+	int64_t max = MQ_MESSAGE_MAX + MQ_TRANSPORT_MAX;
 	int rc = zmq_setsockopt(l->socket, ZMQ_MAXMSGSIZE, &max, sizeof max);
 
 	for (size_t i = 0; !rc && i < sizeof common / sizeof common[0]; i++)

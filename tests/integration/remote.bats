@@ -54,6 +54,15 @@ start_remote() {
 	mq watch --endpoint="$ENDPOINT" --server-key=server.pub "$id" >/dev/null
 }
 
+@test "a picture larger than one message comes whole" {
+	start_remote
+	submit_and_wait --size=1400x1000 --iterations=3000 --center=-0.7436438870371587,0.1318259042053119 --zoom=2000
+	[ "$(field 1 .output.bytes)" -gt 1048576 ]
+	mq fetch 1 -o local.png
+	mq fetch "${REMOTE[@]}" 1 -o remote.png
+	cmp remote.png local.png
+}
+
 @test "owners hold over tcp too" {
 	start_remote
 	id=$(mq submit "${REMOTE[@]}" "${ENDLESS[@]}" 2>/dev/null)
