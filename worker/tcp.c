@@ -107,6 +107,11 @@ enum mq_status mq_tcp_listen(const char *endpoint, int *fd, char **bound, struct
 	if (!a.all || e == EAFNOSUPPORT || e == EADDRNOTAVAIL)
 		e = listen_at(list, false, fd);
 	freeaddrinfo(list);
+	if (e == EAFNOSUPPORT)
+		return mq_fail(err, MQ_EINVAL,
+		               "--endpoint: cannot listen at %s: %s; the service's unit keeps it from the network "
+		               "until a drop-in allows it, see mandelqd(8)",
+		               endpoint, strerror(e));
 	if (e)
 		return mq_fail(err, MQ_EINVAL, "--endpoint: cannot listen at %s: %s", endpoint, strerror(e));
 	s = name(*fd, &a, bound, err);
