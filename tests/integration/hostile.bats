@@ -66,7 +66,7 @@ alive()'
 	attack '
 before = resident()
 peers = []
-for size in ((1 << 20) + 1, 1 << 30, 1 << 62, (1 << 64) - 1):
+for size in ((1 << 20) + 1024 + 1, 1 << 30, 1 << 62, (1 << 64) - 1):
     s = peer()
     s.sendall(b"\2" + struct.pack(">Q", size) + bytes(1000))
     assert s.recv(100) == b"", size
