@@ -129,4 +129,12 @@ void mq_failpoint_poison(int64_t job, uint32_t first, uint32_t count)
 	}
 }
 
+void mq_failpoint_assembly(int64_t job)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "poison-%" PRId64 "-assembly", job);
+	(void)mq_failpoint(name);
+}
+
 #endif

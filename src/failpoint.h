@@ -25,9 +25,12 @@ int mq_failpoint(const char *name);
 
 /* Passes poison-JOB-STRIP for each of these strips: a tile that ends the worker whenever it runs. */
 void mq_failpoint_poison(int64_t job, uint32_t first, uint32_t count);
+/* Passes poison-JOB-assembly: a picture whose assembly ends the worker. */
+void mq_failpoint_assembly(int64_t job);
 #else
 #define mq_failpoint(name) 0
 #define mq_failpoint_poison(job, first, count) ((void)0)
+#define mq_failpoint_assembly(job) ((void)0)
 #endif
 
 #endif

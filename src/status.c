@@ -25,6 +25,7 @@ static const struct {
 	[MQ_ESTOPPED] = { "stopped", 7 },
 	[MQ_EBUSY] = { "busy", 1 },
 	[MQ_EIO] = { "io", 1 },
+	[MQ_ESYNC] = { "sync", 1 },
 	[MQ_ENOSPC] = { "no-space", 1 },
 	[MQ_ENOMEM_HOST] = { "host-memory", 1 },
 	[MQ_ENOMEM_DEVICE] = { "device-memory", 1 },

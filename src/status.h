@@ -17,7 +17,8 @@ enum mq_status {
 	MQ_ETIMEOUT,      /* the time given ran out */
 	MQ_ESTOPPED,      /* stopped on request; can be resumed */
 	MQ_EBUSY,         /* somebody else holds it (state directory, endpoint) */
-	MQ_EIO,           /* reading or writing failed */
+	MQ_EIO,           /* reading or writing failed; may be tried again */
+	MQ_ESYNC,         /* a sync failed: what the disk holds is not known; never tried again */
 	MQ_ENOSPC,        /* disk or quota full */
 	MQ_ENOMEM_HOST,   /* host memory: the text says how much was asked and how much was free */
 	MQ_ENOMEM_DEVICE, /* device memory: likewise */

@@ -144,7 +144,7 @@ static enum mq_status join_tile(struct making *m, struct window *w, size_t i)
 	mq_alive();
 	if (s) {
 		a->error = w->error[i - w->first];
-		if (s == MQ_ECORRUPT || s == MQ_ENOENT) {
+		if (s == MQ_ECORRUPT || s == MQ_ENOENT || s == MQ_EIO) {
 			mark_bad(a, i);
 			return MQ_ECORRUPT;
 		}
@@ -236,7 +236,7 @@ static enum mq_status publish(struct making *m)
 	if (!e && !fsync(m->dirfd))
 		return MQ_OK;
 	(void)mq_fail_errno(err, e ? e : errno, "syncing the folder of the picture");
-	return MQ_EIO; /* never to be retried, whatever the errno */
+	return MQ_ESYNC; /* never to be retried, whatever the errno */
 }
 
 static enum mq_status assemble(struct mq_assembler *as, struct mq_assembly *a)
@@ -250,6 +250,7 @@ static enum mq_status assemble(struct mq_assembler *as, struct mq_assembly *a)
 	enum mq_status s;
 	int e;
 
+	mq_failpoint_assembly(a->job->id);
 	s = mq_statedir_job(as->dir->pictures_fd, a->job->id, MQ_MAKE_DURABLE, &m.dirfd, &a->error);
 	if (s)
 		return s;

@@ -154,6 +154,13 @@ static unsigned room(const struct mq_unit *u)
 	return u->failed || u->cancelling || u->reserving || u->in_flight >= depth ? 0 : depth - u->in_flight;
 }
 
+/* Nothing has been changed in the database: it is as good later. */
+static void memory_later(struct mq_unit *u, const struct mq_error *why, int64_t now_ms)
+{
+	mq_log(MQ_LOG_WARN, "%s; trying again in %d ms", why->text, MQ_MEMORY_RETRY_MS);
+	u->retry_ms = now_ms + MQ_MEMORY_RETRY_MS;
+}
+
 /* Gives a device tiles until it is full or there are none. *none: nothing is pending. */
 static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspects, int64_t now_ms,
                            bool *none, struct mq_error *err)
@@ -177,9 +184,7 @@ static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspec
 		for (size_t i = 0; !status && step == STEP_BEGUN && i < n; i++)
 			status = place(s, u, &rows[i], now_ms, &step, err);
 		if (status == MQ_ENOMEM_HOST) {
-			/* Nothing has been changed for this tile: it is as good later. */
-			mq_log(MQ_LOG_WARN, "%s; trying again in %d ms", err->text, MQ_MEMORY_RETRY_MS);
-			u->retry_ms = now_ms + MQ_MEMORY_RETRY_MS;
+			memory_later(u, err, now_ms);
 			return MQ_OK;
 		}
 		if (suspects && step == STEP_BEGUN)
@@ -188,7 +193,7 @@ static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspec
 	return status;
 }
 
-/* Suspects run alone: one, on the first device, with nothing else in flight. */
+/* Suspects run alone, with nothing else in flight: tiles, on the first device, then assemblies. */
 static enum mq_status feed_suspect(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
 {
 	struct mq_unit *u = s->unit;
@@ -200,6 +205,12 @@ static enum mq_status feed_suspect(struct mq_schedule *s, int64_t now_ms, struct
 	while (u < s->unit + s->count - 1 && u->failed)
 		u++;
 	status = feed(s, u, true, now_ms, &none, err);
+	if (!status && none)
+		status = mq_gather_suspect(s, now_ms, &none, err);
+	if (status == MQ_ENOMEM_HOST) {
+		memory_later(u, err, now_ms);
+		return MQ_OK;
+	}
 	if (!status && none) {
 		s->suspects = false;
 		s->look = true;

@@ -119,7 +119,7 @@ static enum mq_status sync_picture(int fd, struct mq_error *err)
 	if (!e && !fsync(fd))
 		return MQ_OK;
 	(void)mq_fail_errno(err, e ? e : errno, "syncing the picture");
-	return MQ_EIO; /* never to be retried, whatever the errno */
+	return MQ_ESYNC; /* never to be retried, whatever the errno */
 }
 
 /* The disk and the processors work at the same time. */
@@ -170,7 +170,7 @@ static enum mq_status write_preview(struct verify *v, int dirfd, uint32_t ppm, u
 	e = mq_failpoint("preview-fsync");
 	if (!s && (e || fsync(fd))) {
 		(void)mq_fail_errno(err, e ? e : errno, "syncing the preview");
-		s = MQ_EIO; /* never to be retried, whatever the errno */
+		s = MQ_ESYNC; /* never to be retried, whatever the errno */
 	}
 	if (close(fd) && !s)
 		s = mq_fail_errno(err, errno, "closing the preview");

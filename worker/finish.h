@@ -8,7 +8,7 @@
 #include "worker/pool.h"
 
 /* fd: the picture's file, `name` in dirfd. Syncs it while its strips are read back; a sync that failed is
- * MQ_EIO. Makes preview.png in dirfd (a second name of a picture that is
+ * MQ_ESYNC. Makes preview.png in dirfd (a second name of a picture that is
  * small enough), durable once dirfd is synced, and tells its size; *flat: every pixel has the same colour.
  * MQ_ECORRUPT: the file is not what was written. MQ_ECANCELLED: giving_up was set, or the job has been dropped. */
 enum mq_status mq_finish_verify(int fd, int dirfd, const char *name,

@@ -32,7 +32,7 @@ static enum mq_status collect_tile(void *arg, const struct mq_done_tile *t)
 	return MQ_OK;
 }
 
-static enum mq_status assemble_job(struct mq_schedule *s, int64_t job, int64_t now_ms,
+static enum mq_status assemble_job(struct mq_schedule *s, int64_t job, bool alone, int64_t now_ms,
                                    struct mq_error *err)
 {
 	struct mq_active *a;
@@ -57,10 +57,13 @@ static enum mq_status assemble_job(struct mq_schedule *s, int64_t job, int64_t n
 		as->is_bad = calloc(as->count ? as->count : 1, sizeof as->is_bad[0]);
 	if (!status && !as->is_bad)
 		status = mq_fail(err, MQ_ENOMEM_HOST, "no memory to assemble job %lld", (long long)job);
+	if (!status)
+		status = mq_store_assembly_begin(s->c.store, job, alone, err);
 	if (status) {
 		mq_assembly_free(as);
 		return status;
 	}
+	as->alone = s->alone = alone;
 	a->assembling = true;
 	s->assembling++;
 	as->next = s->assemblies;
@@ -74,16 +77,33 @@ enum mq_status mq_gather(struct mq_schedule *s, int64_t now_ms, struct mq_error 
 	size_t n;
 	enum mq_status status;
 
-	if (s->assembling >= MQ_ASSEMBLER_THREADS || s->alone)
+	if (s->assembling >= MQ_ASSEMBLER_THREADS || s->suspects)
 		return MQ_OK;
 	s->look_assembly = false;
 	status = mq_store_jobs_in(s->c.store, MQ_JOB_ASSEMBLING, ids, MQ_ASSEMBLER_THREADS * 2, &n, err);
 	for (size_t i = 0; !status && i < n && s->assembling < MQ_ASSEMBLER_THREADS; i++)
-		status = assemble_job(s, ids[i], now_ms, err);
+		status = assemble_job(s, ids[i], false, now_ms, err);
 	if (status == MQ_ENOMEM_HOST) {
 		mq_log(MQ_LOG_WARN, "%s; trying again in %d ms", err->text, MQ_MEMORY_RETRY_MS);
 		mq_schedule_assembly_at(s, now_ms + MQ_MEMORY_RETRY_MS);
 		return MQ_OK;
 	}
 	return status;
+}
+
+enum mq_status mq_gather_suspect(struct mq_schedule *s, int64_t now_ms, bool *none, struct mq_error *err)
+{
+	int64_t job;
+	bool found;
+	enum mq_status status = mq_store_assembly_suspect(s->c.store, &job, &found, err);
+
+	*none = !status && !found;
+	if (status || !found)
+		return status;
+	status = assemble_job(s, job, true, now_ms, err);
+	if (status || s->assembling)
+		return status;
+	/* The job has failed or been paused instead: on to the next. */
+	s->look = true;
+	return mq_store_assembly_end(s->c.store, job, err);
 }

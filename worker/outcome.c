@@ -16,7 +16,9 @@
 #define ASSEMBLY_MEMORY_TRIES 6 /* 1 + 2 + ... + 32 s */
 #define DISK_RETRY_MS 1000
 #define DISK_RETRY_MAX_MS 60000
-#define DISK_REASON "disk full"
+/* How the reasons of jobs that wait for the disk begin: that is how they are known again after a start. */
+#define DISK_FULL "disk full: "
+#define DISK_ERROR "disk error: "
 
 static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
                                struct mq_error *err)
@@ -30,7 +32,7 @@ static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *w
 	return MQ_OK;
 }
 
-/* When to look whether there is room: soon at first, then ever less often. */
+/* When to try the disk again: soon at first, then ever less often. */
 static void disk_later(struct mq_schedule *s, int64_t now_ms)
 {
 	if (s->disk_wait_ms < DISK_RETRY_MS)
@@ -39,13 +41,13 @@ static void disk_later(struct mq_schedule *s, int64_t now_ms)
 	s->disk_wait_ms = 2 * s->disk_wait_ms < DISK_RETRY_MAX_MS ? 2 * s->disk_wait_ms : DISK_RETRY_MAX_MS;
 }
 
-enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
-                                struct mq_error *err)
+enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, enum mq_status fault, const char *why,
+                                int64_t now_ms, struct mq_error *err)
 {
 	char reason[600];
 	enum mq_status status;
 
-	snprintf(reason, sizeof reason, DISK_REASON ": %s", why);
+	snprintf(reason, sizeof reason, "%s%s", fault == MQ_ENOSPC ? DISK_FULL : DISK_ERROR, why);
 	status = mq_store_job_move(s->c.store, job, MQ_JOB_PAUSED, reason, NULL, now_ms, err);
 	if (status)
 		return status == MQ_ESTATE ? MQ_OK : status; /* it has ended meanwhile */
@@ -131,6 +133,8 @@ static const char *outcome_name(enum mq_status status)
 	case MQ_ECANCELLED:
 		return "cancelled";
 	case MQ_ENOSPC:
+	case MQ_EIO:
+	case MQ_ESYNC:
 		return "io";
 	default:
 		return "error";
@@ -185,8 +189,7 @@ void mq_outcome_broken(struct mq_schedule *s, struct mq_unit *u, const struct mq
 		left += !s->unit[i].failed;
 	if (left)
 		return;
-	s->fatal = true;
-	mq_fail(&s->fatal_error, MQ_EDEVICE, "no device is left: %s: %s", u->info.name, why->text);
+	s->fatal = mq_fail(&s->fatal_error, MQ_EDEVICE, "no device is left: %s: %s", u->info.name, why->text);
 }
 
 static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, struct mq_task *t,
@@ -208,12 +211,12 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 	case MQ_ECANCELLED:
 		return MQ_OK;
 	case MQ_ENOSPC:
-		return mq_outcome_pause(s, t->job->id, t->error.text, now_ms, err);
 	case MQ_EIO:
+		return mq_outcome_pause(s, t->job->id, t->status, t->error.text, now_ms, err);
+	case MQ_ESYNC:
 		/* The disk's fault, not the tile's: its attempt ends in the database first, so that recovery
 		 * does not count this against it. */
-		s->fatal = true;
-		mq_fail(&s->fatal_error, MQ_EIO, "%s: %s", u->info.name, t->error.text);
+		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "%s: %s", u->info.name, t->error.text);
 		return MQ_OK;
 	case MQ_EDEVICE:
 		mq_outcome_broken(s, u, &t->error);
@@ -271,10 +274,12 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 		return MQ_OK;
 	if (a->status == MQ_ECORRUPT && a->bad)
 		return assembly_bad_tiles(s, a, now_ms, err);
-	if (a->status == MQ_ENOSPC)
-		return mq_outcome_pause(s, job->id, a->error.text, now_ms, err);
-	if (a->status == MQ_EIO)
-		return mq_fail(err, MQ_EIO, "job %lld: %s", (long long)job->id, a->error.text);
+	if (a->status == MQ_ENOSPC || a->status == MQ_EIO)
+		return mq_outcome_pause(s, job->id, a->status, a->error.text, now_ms, err);
+	if (a->status == MQ_ESYNC) { /* the disk's fault: committed first, so that it is no death of the job's */
+		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "job %lld: %s", (long long)job->id, a->error.text);
+		return MQ_OK;
+	}
 	mq_log_job(MQ_LOG_ERROR, job->id, "job %lld: assembly: %s", (long long)job->id, a->error.text);
 	if (a->status == MQ_ENOMEM_HOST && job->assembly_tries < ASSEMBLY_MEMORY_TRIES) {
 		job->assembly_after_ms = now_ms + (1000ll << job->assembly_tries++);
@@ -292,14 +297,16 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
                                    struct mq_error *err)
 {
-	enum mq_status status;
+	enum mq_status status = mq_store_assembly_end(s->c.store, a->job->id, err);
 
 	s->assembling--;
+	if (a->alone)
+		s->alone = false;
 	a->job->assembling = false;
 	s->look = s->look_assembly = true;
-	if (a->status) {
+	if (!status && a->status) {
 		status = assembly_failed(s, a, now_ms, err);
-	} else {
+	} else if (!status) {
 		status = mq_store_job_done(s->c.store, a->job->id, &a->output, now_ms, err);
 		if (status == MQ_ESTATE) { /* cancelled at the last moment */
 			status = MQ_OK;
@@ -313,47 +320,42 @@ enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a,
 	return status;
 }
 
-static enum mq_status resume(struct mq_schedule *s, int64_t id, int64_t now_ms, bool *ours,
+/* The jobs that were paused for this reason go on. *more: there may be others. */
+static enum mq_status resume(struct mq_schedule *s, const char *reason, int64_t now_ms, bool *more,
                              struct mq_error *err)
 {
-	struct mq_job_row row;
-	enum mq_status status = mq_store_job_get(s->c.store, id, &row, err);
-	enum mq_job_state to;
+	int64_t ids[64];
+	size_t n;
+	enum mq_status status = mq_store_jobs_paused(s->c.store, reason, ids, 64, &n, err);
 
-	if (status)
-		return status;
-	*ours = row.reason && !strncmp(row.reason, DISK_REASON, strlen(DISK_REASON));
-	to = row.strips_done == row.strips_total ? MQ_JOB_ASSEMBLING
-	     : row.started_ms                    ? MQ_JOB_RUNNING
-	                                         : MQ_JOB_QUEUED;
-	mq_job_row_clear(&row);
-	return *ours ? mq_store_job_move(s->c.store, id, to, NULL, NULL, now_ms, err) : MQ_OK;
+	for (size_t i = 0; !status && i < n; i++) {
+		status = mq_store_job_resume(s->c.store, ids[i], now_ms, err);
+		if (!status)
+			mq_log_job(MQ_LOG_INFO, ids[i], "job %lld goes on: the disk is tried again",
+			           (long long)ids[i]);
+	}
+	*more |= !status && n == 64;
+	return status;
 }
 
 enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
 {
-	int64_t ids[64];
-	size_t n, resumed = 0;
-	enum mq_status status;
-	bool ours, room;
+	bool room, more = false;
+	struct mq_error why;
+	enum mq_status status = resume(s, DISK_ERROR, now_ms, &more, err);
 
-	status = mq_space_some(s->c.dir, &room, err);
 	if (status)
 		return status;
-	if (!room) {
-		disk_later(s, now_ms);
-		return MQ_OK;
+	if (mq_space_some(s->c.dir, &room, &why)) {
+		mq_log(MQ_LOG_WARN, "%s", why.text);
+		room = false;
 	}
 	s->disk_retry_ms = 0;
-	status = mq_store_jobs_in(s->c.store, MQ_JOB_PAUSED, ids, 64, &n, err);
-	for (size_t i = 0; !status && i < n; i++) {
-		status = resume(s, ids[i], now_ms, &ours, err);
-		if (status || !ours)
-			continue;
-		resumed++;
-		mq_log_job(MQ_LOG_INFO, ids[i], "job %lld goes on: there is room on the disk", (long long)ids[i]);
-	}
-	if (resumed && n == 64) /* there may be more */
+	if (room)
+		status = resume(s, DISK_FULL, now_ms, &more, err);
+	else
+		disk_later(s, now_ms);
+	if (more)
 		s->disk_retry_ms = now_ms;
 	s->look = s->look_assembly = true;
 	return status;

@@ -22,6 +22,25 @@ struct mq_active *mq_schedule_find(const struct mq_schedule *s, int64_t job)
 	return a;
 }
 
+/* Clears the row. */
+static enum mq_status open_active(struct mq_schedule *s, struct mq_job_row *row, struct mq_active **out,
+                                  struct mq_error *err)
+{
+	struct mq_layout layout;
+	struct mq_active *a;
+	enum mq_status status = mq_active_open(s->c.dir, row->id, row->spec, s->c.shortcuts, true, &a, err);
+
+	if (!status) {
+		status = mq_active_agrees(a->job, row, &layout, err);
+		if (status)
+			mq_active_release(a);
+		else
+			*out = a;
+	}
+	mq_job_row_clear(row);
+	return status;
+}
+
 enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t now_ms,
                                   struct mq_active **out, struct mq_error *err)
 {
@@ -33,20 +52,15 @@ enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t no
 	*out = a;
 	if (a)
 		return MQ_OK;
-	status = mq_store_job_get(s->c.store, job, &row, &why);
-	if (!status) {
-		struct mq_layout layout;
-
-		status = mq_active_open(s->c.dir, job, row.spec, s->c.shortcuts, true, &a, &why);
-		if (!status) {
-			status = mq_active_agrees(a->job, &row, &layout, &why);
-			if (status)
-				mq_active_release(a);
-		}
-		mq_job_row_clear(&row);
-	}
-	if (status == MQ_ENOSPC)
-		return mq_outcome_pause(s, job, why.text, now_ms, err);
+	status = mq_store_job_get(s->c.store, job, &row, err);
+	if (status && status != MQ_ECORRUPT)
+		return status;
+	if (status)
+		why = *err;
+	else
+		status = open_active(s, &row, &a, &why);
+	if (status == MQ_ENOSPC || status == MQ_EIO)
+		return mq_outcome_pause(s, job, status, why.text, now_ms, err);
 	if (status == MQ_ECORRUPT) {
 		mq_log_job(MQ_LOG_ERROR, job, "job %lld is set aside: %s", (long long)job, why.text);
 		status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why.text, now_ms, err);
@@ -215,8 +229,10 @@ enum mq_status mq_schedule_turn(struct mq_schedule *s, int64_t now_ms, struct mq
 	enum mq_status status = take_events(s, now_ms, err);
 
 	cancel_slow(s, now_ms);
-	if (status || s->stopping || s->fatal)
+	if (status || s->fatal)
 		return status;
+	if (s->stopping)
+		return mq_store_assemblies_end(s->c.store, err);
 	if (s->disk_retry_ms && now_ms >= s->disk_retry_ms)
 		status = mq_outcome_disk_retry(s, now_ms, err);
 	for (unsigned i = 0; i < s->count; i++)
@@ -272,7 +288,7 @@ void mq_schedule_forget(struct mq_schedule *s, int64_t job)
 enum mq_status mq_schedule_after(struct mq_schedule *s, struct mq_error *err)
 {
 	if (s->fatal)
-		return mq_fail(err, MQ_EIO, "%s", s->fatal_error.text);
+		return mq_fail(err, s->fatal, "%s", s->fatal_error.text);
 	while (s->launch) {
 		struct mq_task *t = s->launch;
 

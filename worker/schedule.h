@@ -2,8 +2,8 @@
  * becomes of a failure, when a picture is assembled. Runs on the main thread alone.
  *
  * The main loop calls mq_schedule_turn inside a store turn, commits, then calls mq_schedule_after: so
- * nothing is started that is not in the database first. MQ_EIO, MQ_ENOSPC, MQ_EDEVICE and
- * MQ_EINTERNAL from here mean that the process must end and recover. */
+ * nothing is started that is not in the database first. MQ_EIO, MQ_ENOSPC, MQ_ESYNC, MQ_EDEVICE
+ * and MQ_EINTERNAL from here mean that the process must end and recover. */
 #ifndef MQ_SCHEDULE_H
 #define MQ_SCHEDULE_H
 
@@ -45,8 +45,8 @@ void mq_schedule_look(struct mq_schedule *schedule);
 
 /* Takes what threads have told, decides what is next. */
 enum mq_status mq_schedule_turn(struct mq_schedule *schedule, int64_t now_ms, struct mq_error *err);
-/* After the commit: starts what was decided, removes what ended jobs left. MQ_EIO: the process must
- * end now; whose fault that is has been committed. */
+/* After the commit: starts what was decided, removes what ended jobs left. MQ_ESYNC, MQ_EDEVICE:
+ * the process must end now; whose fault that is has been committed. */
 enum mq_status mq_schedule_after(struct mq_schedule *schedule, struct mq_error *err);
 /* When the next turn is due although nothing happens, in ms from now; -1: never. */
 int64_t mq_schedule_due(const struct mq_schedule *schedule, int64_t now_ms);

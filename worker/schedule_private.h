@@ -42,16 +42,16 @@ struct mq_schedule {
 	struct mq_assembly *assemblies; /* likewise */
 	unsigned assembling;         /* under way, with those */
 	unsigned in_flight;          /* tasks, with those */
-	bool alone;                  /* what is in flight is a suspect */
-	bool suspects;               /* there may be some */
+	bool alone;                  /* what is in flight, tile or assembly, is a suspect */
+	bool suspects;               /* there may be some: nothing else is started */
 	bool look;                   /* something changed: look for tiles */
 	bool look_assembly;          /* ... for jobs to assemble */
 	bool held;                   /* by a person: nothing new is started */
 	bool stopping;
-	int64_t disk_retry_ms;       /* jobs paused by a full disk: when to look again; 0: none */
+	int64_t disk_retry_ms;       /* jobs paused by the disk: when to try again; 0: none */
 	int64_t disk_wait_ms;        /* from one look to the next; doubles until a tile is written */
 	int64_t assembly_retry_ms;   /* jobs whose assembly had no memory: when to look; 0: none */
-	bool fatal;                  /* the process must end once this turn is committed */
+	enum mq_status fatal;        /* why the process must end once this turn is committed; or MQ_OK */
 	struct mq_error fatal_error;
 	int64_t slow_cancel_ms;      /* a dropped job is in flight: when to give up its device's work */
 	int64_t *orphans;            /* ended jobs without an active: folders to remove */
@@ -73,6 +73,9 @@ void mq_schedule_assembly_at(struct mq_schedule *s, int64_t at_ms);
 enum mq_status mq_dispatch(struct mq_schedule *s, int64_t now_ms, struct mq_error *err);
 /* gather.c: hands finished jobs to the assembler, as many as it takes at a time. */
 enum mq_status mq_gather(struct mq_schedule *s, int64_t now_ms, struct mq_error *err);
+/* One that ran at an unclean end, alone: nothing is in flight. *none: there is none. MQ_ENOMEM_HOST:
+ * nothing has been changed. */
+enum mq_status mq_gather_suspect(struct mq_schedule *s, int64_t now_ms, bool *none, struct mq_error *err);
 
 /* memory.c */
 enum mq_fit { MQ_FIT, MQ_FIT_SPLIT_SIZE, MQ_FIT_SPLIT_OOM, MQ_FIT_LATER, MQ_FIT_NEVER };
@@ -98,9 +101,10 @@ enum mq_status mq_outcome_task(struct mq_schedule *s, struct mq_task *t, int64_t
 void mq_outcome_broken(struct mq_schedule *s, struct mq_unit *u, const struct mq_error *why);
 enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
                                    struct mq_error *err);
-/* The job waits for room on the disk (in this turn); mq_outcome_disk_retry lets it go on. */
-enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
-                                struct mq_error *err);
+/* The job waits for the disk, which is full or fails to write (fault: MQ_ENOSPC, MQ_EIO; in this turn);
+ * mq_outcome_disk_retry lets it go on. */
+enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, enum mq_status fault, const char *why,
+                                int64_t now_ms, struct mq_error *err);
 enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, struct mq_error *err);
 
 /* tidy.c */

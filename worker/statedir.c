@@ -44,7 +44,7 @@ static enum mq_status check_local(int fd, const char *path, struct mq_error *err
 	return MQ_OK;
 }
 
-/* A directory's entries, for good. A failure is MQ_EIO whatever its errno: what the disk holds is not
+/* A directory's entries, for good. A failure is MQ_ESYNC whatever its errno: what the disk holds is not
  * known any more. */
 static enum mq_status sync_entries(int fd, const char *failpoint, const char *what,
                                    struct mq_error *err)
@@ -55,7 +55,7 @@ static enum mq_status sync_entries(int fd, const char *failpoint, const char *wh
 	if (!e && !fsync(fd))
 		return MQ_OK;
 	(void)mq_fail_errno(err, e ? e : errno, "syncing %s", what);
-	return MQ_EIO;
+	return MQ_ESYNC;
 }
 
 /* Makes one directory, and its entry in its parent durable. */

@@ -239,7 +239,8 @@ void mq_verbs_call(struct mq_verbs *v, const struct mq_request *request, int64_t
 			answer->status = s;
 			answer->error = e;
 		}
-		if (answer->status == MQ_EINTERNAL || answer->status == MQ_EIO)
+		if (answer->status == MQ_EINTERNAL || answer->status == MQ_EIO ||
+		    answer->status == MQ_ESYNC)
 			mq_log(MQ_LOG_ERROR, "%s: %s", request->verb, answer->error.text);
 		return;
 	}

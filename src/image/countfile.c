@@ -160,6 +160,8 @@ enum mq_status mq_countfile_open(int dirfd, const char *name, int64_t job, uint3
 	if (!file)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory to open %s", name);
 	status = mq_tile_map(&file->map, dirfd, name, err);
+	if (status == MQ_OK && file->map.size >= mq_tile_head_bytes(strips))
+		status = mq_tile_touch(&file->map, file->map.bytes, mq_tile_head_bytes(strips), err);
 	if (status == MQ_OK)
 		status = mq_tile_check(&file->map, &expected, false, name, err);
 	if (status) {
@@ -185,10 +187,14 @@ enum mq_status mq_countfile_plane(const struct mq_countfile *file, uint32_t stri
 	const uint8_t *in;
 	uint32_t crc[2];
 	size_t len;
+	enum mq_status status;
 
 	mq_tile_entry_get(&file->map, strip, &data, crc);
 	in = smooth ? data.smooth : data.counts;
 	len = smooth ? data.smooth_bytes : data.counts_bytes;
+	status = mq_tile_touch(&file->map, in, len, err);
+	if (status)
+		return status;
 	/* zstd ignores a bit or two of its header; this CRC covers every byte. */
 	if (crc32_gzip_refl(0, in, len) != crc[smooth])
 		return mq_fail(err, MQ_ECORRUPT, "the counts of strip %u do not match their CRC-32",

@@ -1,4 +1,4 @@
-/* newfile: see newfile.h. A failed fsync is never tried again, and is MQ_EIO whatever its errno: what
+/* newfile: see newfile.h. A failed fsync is never tried again, and is MQ_ESYNC whatever its errno: what
  * the disk holds is not known any more, also when it only was full. */
 #include "config.h"
 
@@ -60,7 +60,7 @@ enum mq_status mq_newfile_commit(struct mq_newfile *file, struct mq_error *err)
 	if (error) {
 		mq_newfile_abort(file);
 		(void)mq_fail_errno(err, error, "cannot sync %s %s", kind->what, file->name);
-		return MQ_EIO;
+		return MQ_ESYNC;
 	}
 	error = mq_failpoint(kind->rename);
 	if (!error && renameat(file->dirfd, file->temporary, file->dirfd, file->name) != 0)
@@ -76,7 +76,7 @@ enum mq_status mq_newfile_commit(struct mq_newfile *file, struct mq_error *err)
 		(void)unlinkat(file->dirfd, file->name, 0);
 		(void)mq_fail_errno(err, error, "cannot sync the directory of %s %s", kind->what,
 		                    file->name);
-		return MQ_EIO;
+		return MQ_ESYNC;
 	}
 	return MQ_OK;
 }

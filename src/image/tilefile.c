@@ -129,10 +129,14 @@ static enum mq_status check_sum(const struct mq_tile_map *map, uint64_t bytes,
                                 const uint8_t sha256[32], const char *name, struct mq_error *err)
 {
 	uint8_t found[32];
+	enum mq_status status;
 
 	if (map->size != bytes)
 		return mq_fail(err, MQ_ECORRUPT, "%s has %" PRIu64 " bytes instead of %" PRIu64,
 		               name, map->size, bytes);
+	status = mq_tile_touch(map, map->bytes, map->size, err);
+	if (status)
+		return status;
 	if (EVP_Digest(map->bytes, (size_t)map->size, found, NULL, EVP_sha256(), NULL) != 1)
 		return mq_fail(err, MQ_EINTERNAL, "libcrypto cannot hash %s", name);
 	if (memcmp(found, sha256, sizeof found) != 0)
@@ -161,6 +165,7 @@ enum mq_status mq_tilefile_open(int dirfd, const char *name, int64_t job, struct
 		mq_tilefile_close(file);
 		return status;
 	}
+	mq_tile_close(&file->map);
 	*out = file;
 	return MQ_OK;
 }

@@ -40,7 +40,7 @@ struct mq_strip_data {
 };
 
 /* Writes a tile file: temporary file in the directory `dirfd`, fsync, rename to `name`, fsync of the
- * directory. On failure no file of either name is left. MQ_ENOSPC, MQ_EIO. */
+ * directory. On failure no file of either name is left. MQ_ENOSPC, MQ_EIO, MQ_ESYNC. */
 enum mq_status mq_tilefile_write(int dirfd, const char *name, int64_t job, int64_t attempt,
                                  struct mq_span span, unsigned channels,
                                  const struct mq_strip_data *strips, uint64_t *bytes,
@@ -51,7 +51,7 @@ void mq_tilefile_name(char out[64], struct mq_span span, int64_t attempt);
 
 struct mq_tilefile;
 /* Opens, checks size and SHA-256 against what the database says, header and index against the rest.
- * MQ_ECORRUPT or MQ_ENOENT: render it again. The handle holds the file mapped read-only. */
+ * MQ_ECORRUPT, MQ_ENOENT or MQ_EIO: render it again. The handle holds the file mapped read-only. */
 enum mq_status mq_tilefile_open(int dirfd, const char *name, int64_t job, struct mq_span span,
                                 unsigned channels, uint64_t bytes, const uint8_t sha256[32],
                                 struct mq_tilefile **out, struct mq_error *err);

@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "src/failpoint.h"
+#include "src/image/sink.h"
 
 #define HEADER_BYTES 40u
 #define ENTRY_BYTES 68u
 #define CRC_BYTES 4u
 #define FLAG_PLANES 1u
+#define TOUCH_BYTES 32768u
 
 static const uint8_t magic[8] = "MQTILE1";
 
@@ -100,6 +102,7 @@ enum mq_status mq_tile_map(struct mq_tile_map *map, int dirfd, const char *name,
 	struct stat st;
 	void *bytes;
 
+	*map = (struct mq_tile_map){NULL, 0, -1};
 	if (fd < 0)
 		return mq_fail_errno(err, error ? error : errno, "cannot open %s", name);
 	if (fstat(fd, &st) != 0) {
@@ -112,16 +115,39 @@ enum mq_status mq_tile_map(struct mq_tile_map *map, int dirfd, const char *name,
 			status = mq_fail_errno(err, errno, "cannot map %s (%lld bytes)", name,
 			                       (long long)st.st_size);
 		} else {
-			map->bytes = bytes;
-			map->size = (uint64_t)st.st_size;
+			*map = (struct mq_tile_map){bytes, (uint64_t)st.st_size, fd};
+			return MQ_OK;
 		}
 	}
 	(void)close(fd); /* only read from */
 	return status;
 }
 
+enum mq_status mq_tile_touch(const struct mq_tile_map *map, const uint8_t *from, uint64_t bytes,
+                             struct mq_error *err)
+{
+	uint64_t at = (uint64_t)(from - map->bytes), end = at + bytes;
+	uint8_t scratch[TOUCH_BYTES];
+	int error = mq_failpoint("tile-read");
+
+	for (; !error && at < end; at += sizeof scratch)
+		error = mq_read_at(map->fd, scratch, end - at < sizeof scratch ? end - at : sizeof scratch,
+		                   at);
+	if (error < 0)
+		return mq_fail(err, MQ_ECORRUPT, "a tile file was cut while it was read");
+	return error ? mq_fail_errno(err, error, "cannot read a tile file") : MQ_OK;
+}
+
+void mq_tile_close(struct mq_tile_map *map)
+{
+	if (map->bytes && map->fd >= 0)
+		(void)close(map->fd); /* only read from */
+	map->fd = -1;
+}
+
 void mq_tile_unmap(struct mq_tile_map *map)
 {
+	mq_tile_close(map);
 	if (map->bytes)
 		(void)munmap((void *)map->bytes, (size_t)map->size);
 	map->bytes = NULL;

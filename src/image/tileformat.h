@@ -27,14 +27,21 @@ void mq_tile_entry_put(uint8_t *head, uint32_t index, const struct mq_strip_data
 /* The CRC, when all entries are there. */
 void mq_tile_head_seal(uint8_t *head, uint32_t count);
 
-/* A file mapped read-only. */
+/* A file mapped read-only. A sector that cannot be read is a SIGBUS in a map: so what is used of it is
+ * read from the file before (mq_tile_touch), where that is MQ_EIO. */
 struct mq_tile_map {
-	const uint8_t *bytes;
+	const uint8_t *bytes; /* NULL: not mapped */
 	uint64_t size;
+	int fd;
 };
 /* Maps a file of the directory. MQ_ENOENT, MQ_EIO, MQ_ENOMEM_HOST, MQ_ECORRUPT (empty). */
 enum mq_status mq_tile_map(struct mq_tile_map *map, int dirfd, const char *name,
                            struct mq_error *err);
+/* MQ_EIO; MQ_ECORRUPT: the file has been cut. */
+enum mq_status mq_tile_touch(const struct mq_tile_map *map, const uint8_t *from, uint64_t bytes,
+                             struct mq_error *err);
+/* All that will be touched has been: the map stays. */
+void mq_tile_close(struct mq_tile_map *map);
 void mq_tile_unmap(struct mq_tile_map *map);
 
 /* Checks header and index of any bytes at all: what they must say (attempt: taken from the file), that

@@ -99,8 +99,21 @@ static int to_version_2(sqlite3 *db)
 	return sqlite3_exec(db, version_2, NULL, NULL, NULL);
 }
 
+/* The assemblies that are under way, and those that were at an unclean end: these run alone, as tiles do
+ * that are suspects. */
+static const char version_3[] =
+	"CREATE TABLE assemblies ("
+	" job INTEGER PRIMARY KEY, running INTEGER NOT NULL CHECK (running IN (0, 1)),"
+	" alone INTEGER NOT NULL CHECK (alone IN (0, 1)),"
+	" deaths INTEGER NOT NULL DEFAULT 0 CHECK (deaths >= 0)) STRICT;";
+
+static int to_version_3(sqlite3 *db)
+{
+	return sqlite3_exec(db, version_3, NULL, NULL, NULL);
+}
+
 /* migrations[n] brings version n to n + 1. */
-static int (*const migrations[MQ_STORE_SCHEMA])(sqlite3 *db) = {to_version_1, to_version_2};
+static int (*const migrations[MQ_STORE_SCHEMA])(sqlite3 *db) = {to_version_1, to_version_2, to_version_3};
 
 static int stamp(sqlite3 *db)
 {

@@ -56,6 +56,9 @@ const struct mq_sql_text mq_sql_table[MQ_SQL_COUNT] = {
 	    "UPDATE jobs SET tiles_total = tiles_total + 1, tiles_split = tiles_split + 1"
 	    " WHERE id = ?1"),
 	SQL(JOBS_IN, "SELECT id FROM jobs WHERE state = ?1 ORDER BY id LIMIT ?2"),
+	SQL(JOBS_PAUSED,
+	    "SELECT id FROM jobs WHERE state = 'paused' AND substr(reason, 1, length(?1)) = ?1"
+	    " ORDER BY id LIMIT ?2"),
 	SQL(JOBS_ASSEMBLING, "SELECT count(*) FROM jobs WHERE state = 'assembling'"),
 	SQL(JOB_DROP_ATTEMPTS,
 	    "UPDATE attempts SET ended_ms = ?2, outcome = 'dropped' WHERE id IN"
@@ -189,4 +192,20 @@ const struct mq_sql_text mq_sql_table[MQ_SQL_COUNT] = {
 	    " FROM attempts a INDEXED BY attempts_job LEFT JOIN tiles t ON t.id = a.tile WHERE a.job = ?1 AND a.id > ?2"
 	    " ORDER BY a.id LIMIT ?3"),
 	SQL(ATTEMPT_OUTCOME, "UPDATE attempts SET outcome = ?2 WHERE id = ?1"),
+
+	SQL(ASSEMBLY_BEGIN,
+	    "INSERT INTO assemblies (job, running, alone) VALUES (?1, 1, ?2)"
+	    " ON CONFLICT (job) DO UPDATE SET running = 1, alone = ?2"),
+	SQL(ASSEMBLY_END, "DELETE FROM assemblies WHERE job = ?1"),
+	SQL(ASSEMBLIES_END, "DELETE FROM assemblies WHERE running = 1"),
+	SQL(ASSEMBLY_SUSPECT,
+	    "SELECT a.job FROM assemblies a JOIN jobs j ON j.id = a.job"
+	    " WHERE a.running = 0 AND j.state = 'assembling' ORDER BY a.job LIMIT 1"),
+	SQL(ASSEMBLIES_RUNNING, "SELECT count(*) FROM assemblies WHERE running = 1"),
+	SQL(ASSEMBLIES_LOST,
+	    "UPDATE assemblies SET running = 0, deaths = deaths + iif(?1, alone, 0) WHERE running = 1"),
+	SQL(ASSEMBLIES_STALE,
+	    "DELETE FROM assemblies WHERE job NOT IN"
+	    " (SELECT id FROM jobs WHERE state IN ('assembling', 'paused'))"),
+	SQL(ASSEMBLY_POISON, "SELECT job FROM assemblies WHERE deaths >= ?1 LIMIT 1"),
 };

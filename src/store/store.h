@@ -21,7 +21,7 @@
 #include "src/tile.h"
 
 #define MQ_STORE_APPLICATION_ID 0x4d514c31 /* "MQL1" */
-#define MQ_STORE_SCHEMA 2
+#define MQ_STORE_SCHEMA 3
 
 struct mq_store;
 
@@ -137,6 +137,9 @@ enum mq_status mq_store_job_done(struct mq_store *store, int64_t id, const struc
 /* Ids of jobs in a state, oldest first, at most max; *count says how many were written. */
 enum mq_status mq_store_jobs_in(struct mq_store *store, enum mq_job_state state, int64_t *ids,
                                 size_t max, size_t *count, struct mq_error *err);
+/* As mq_store_jobs_in, of the paused jobs whose reason begins so. */
+enum mq_status mq_store_jobs_paused(struct mq_store *store, const char *reason, int64_t *ids,
+                                    size_t max, size_t *count, struct mq_error *err);
 
 /* ---- what people do to jobs (store_queue.c) ---- */
 
@@ -294,6 +297,20 @@ enum mq_status mq_store_attempts_each(struct mq_store *store, int64_t job, int64
                                       enum mq_status (*each)(void *arg, const struct mq_attempt_info *a),
                                       void *arg, struct mq_error *err);
 
+/* ---- assemblies (store_assembly.c) ---- */
+
+/* Counts an assembly before it begins. alone: nothing else is in flight. */
+enum mq_status mq_store_assembly_begin(struct mq_store *store, int64_t job, bool alone,
+                                       struct mq_error *err);
+/* It ended, well or badly, and the process lives: nothing is held against it. */
+enum mq_status mq_store_assembly_end(struct mq_store *store, int64_t job, struct mq_error *err);
+/* The worker stops as it was asked to: what is under way is no suspect at the next start. */
+enum mq_status mq_store_assemblies_end(struct mq_store *store, struct mq_error *err);
+/* A job that is assembling, whose assembly was under way at an unclean end and must run alone; the oldest
+ * first. */
+enum mq_status mq_store_assembly_suspect(struct mq_store *store, int64_t *job, bool *found,
+                                         struct mq_error *err);
+
 /* ---- recovery (store_recover.c) ---- */
 
 #define MQ_DEATHS_MAX 5
@@ -305,9 +322,9 @@ struct mq_recovery {
 	uint64_t assembling; /* jobs whose assembly must run again */
 };
 /* After an unclean end: every running tile becomes a pending suspect, its attempt ends as "lost". One
- * that was alone in flight (it began alone, and no other was running) gets a death more; with
- * MQ_DEATHS_MAX deaths at one strip its job fails; with more strips it is halved. A change, which
- * the caller commits. */
+ * that was alone in flight (it began alone, and nothing else was running) gets a death more; with
+ * MQ_DEATHS_MAX deaths at one strip its job fails; with more strips it is halved. Likewise with
+ * assemblies, which cannot be halved. A change, which the caller commits. */
 enum mq_status mq_store_recover(struct mq_store *store, int64_t now_ms, struct mq_recovery *out,
                                 struct mq_error *err);
 

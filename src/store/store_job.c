@@ -295,15 +295,16 @@ enum mq_status mq_store_job_each_down(struct mq_store *store, int64_t before, in
 	return walk(store, MQ_SQL_JOB_BEFORE, before, limit, each, arg, err);
 }
 
-enum mq_status mq_store_jobs_in(struct mq_store *store, enum mq_job_state state, int64_t *ids,
-                                size_t max, size_t *count, struct mq_error *err)
+/* The ids that a query of a text and a limit gives. */
+static enum mq_status list_ids(struct mq_store *store, enum mq_sql sql, const char *text, int64_t *ids,
+                               size_t max, size_t *count, struct mq_error *err)
 {
-	struct mq_query q = mq_query_start(store, MQ_SQL_JOBS_IN);
+	struct mq_query q = mq_query_start(store, sql);
 	enum mq_status status = MQ_OK;
 	bool row = true;
 	size_t n = 0;
 
-	mq_put_text(&q, mq_job_state_name(state));
+	mq_put_text(&q, text);
 	mq_put_int(&q, max > INT32_MAX ? INT32_MAX : (int64_t)max);
 	while (status == MQ_OK && row) {
 		status = mq_query_step(&q, &row, err);
@@ -313,6 +314,18 @@ enum mq_status mq_store_jobs_in(struct mq_store *store, enum mq_job_state state,
 	if (status == MQ_OK)
 		*count = n;
 	return status;
+}
+
+enum mq_status mq_store_jobs_in(struct mq_store *store, enum mq_job_state state, int64_t *ids,
+                                size_t max, size_t *count, struct mq_error *err)
+{
+	return list_ids(store, MQ_SQL_JOBS_IN, mq_job_state_name(state), ids, max, count, err);
+}
+
+enum mq_status mq_store_jobs_paused(struct mq_store *store, const char *reason, int64_t *ids,
+                                    size_t max, size_t *count, struct mq_error *err)
+{
+	return list_ids(store, MQ_SQL_JOBS_PAUSED, reason, ids, max, count, err);
 }
 
 /* ---- moving ---- */

@@ -30,6 +30,7 @@ enum mq_sql {
 	MQ_SQL_JOB_TILE_UNDONE,
 	MQ_SQL_JOB_TILE_SPLIT,
 	MQ_SQL_JOBS_IN,
+	MQ_SQL_JOBS_PAUSED,
 	MQ_SQL_JOBS_ASSEMBLING,
 	MQ_SQL_JOB_DROP_ATTEMPTS,
 	MQ_SQL_JOB_END_RUNNING,
@@ -76,6 +77,14 @@ enum mq_sql {
 	MQ_SQL_ATTEMPT_END,
 	MQ_SQL_ATTEMPTS_OF,
 	MQ_SQL_ATTEMPT_OUTCOME,
+	MQ_SQL_ASSEMBLY_BEGIN,
+	MQ_SQL_ASSEMBLY_END,
+	MQ_SQL_ASSEMBLIES_END,
+	MQ_SQL_ASSEMBLY_SUSPECT,
+	MQ_SQL_ASSEMBLIES_RUNNING,
+	MQ_SQL_ASSEMBLIES_LOST,
+	MQ_SQL_ASSEMBLIES_STALE,
+	MQ_SQL_ASSEMBLY_POISON,
 	MQ_SQL_COUNT
 };
 
@@ -190,6 +199,10 @@ enum mq_status mq_schema_migrate(sqlite3 *db, int from, struct mq_error *err);
 	" WHEN 'running' THEN attempt IS NOT NULL WHEN 'split' THEN split_reason IS NOT NULL"       \
 	" WHEN 'done' THEN file_attempt IS NOT NULL AND coalesce(file_bytes, -1) >= 0"              \
 	" AND coalesce(length(file_sha256), 0) = 32 ELSE 0 END"
+
+/* ---- store_assembly.c, inside a change ---- */
+
+enum mq_status mq_assembly_end(struct mq_store *store, int64_t job, struct mq_error *err);
 
 /* ---- store_job.c, inside a change ---- */
 

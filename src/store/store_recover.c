@@ -1,8 +1,9 @@
-/* store_recover: what an unclean end leaves in flight, by the rule that blames no healthy tile. Called
+/* store_recover: what an unclean end leaves in flight, by the rule that blames nothing healthy. Called
  * once by the worker before anything runs.
  *
  * Whatever was in flight is a suspect, and runs alone from now on. A death counts only against a
- * tile that began alone and was still the only one: then nothing else can have caused it. */
+ * tile, or an assembly, that began alone and was still the only one: then nothing else can have caused
+ * it. */
 #include "src/store/store_private.h"
 
 struct lost {
@@ -97,22 +98,68 @@ static enum mq_status recover_one(struct mq_store *store, struct lost *lost, boo
 	return fail_poison(store, &lost->tile, now_ms, err);
 }
 
+static enum mq_status fail_assembly(struct mq_store *store, int64_t job, int64_t now_ms,
+                                    struct mq_error *err)
+{
+	char text[128];
+	enum mq_status status = mq_assembly_end(store, job, err);
+
+	if (status != MQ_OK)
+		return status;
+	sqlite3_snprintf((int)sizeof text, text, "assembling the picture ended the worker %d times in a row",
+	                 MQ_DEATHS_MAX);
+	return mq_job_set_state(store, job, MQ_JOB_FAILED, NULL, text, now_ms, err);
+}
+
+static enum mq_status recover_assemblies(struct mq_store *store, bool sole, int64_t now_ms,
+                                         struct mq_recovery *sum, struct mq_error *err)
+{
+	struct mq_query q = mq_query_start(store, MQ_SQL_ASSEMBLIES_LOST);
+	enum mq_status status;
+	bool found = true;
+	int64_t job;
+
+	mq_put_int(&q, sole);
+	status = mq_query_run(&q, err);
+	if (status == MQ_OK) {
+		q = mq_query_start(store, MQ_SQL_ASSEMBLIES_STALE);
+		status = mq_query_run(&q, err);
+	}
+	while (status == MQ_OK && found) {
+		q = mq_query_start(store, MQ_SQL_ASSEMBLY_POISON);
+		mq_put_int(&q, MQ_DEATHS_MAX);
+		status = mq_query_step(&q, &found, err);
+		if (status != MQ_OK || !found)
+			break;
+		job = sqlite3_column_int64(q.stmt, 0);
+		mq_query_end(&q);
+		sum->jobs_failed++;
+		status = fail_assembly(store, job, now_ms, err);
+	}
+	return status;
+}
+
 static enum mq_status recover(struct mq_store *store, int64_t now_ms, struct mq_recovery *sum,
                               struct mq_error *err)
 {
 	enum mq_status status;
-	uint64_t running = 0;
+	uint64_t running = 0, assemblies = 0;
 	struct lost lost;
 	bool found;
 
 	status = read_count(store, MQ_SQL_TILES_RUNNING, &running, err);
+	if (status == MQ_OK)
+		status = read_count(store, MQ_SQL_ASSEMBLIES_RUNNING, &assemblies, err);
+	if (status == MQ_OK)
+		status = recover_assemblies(store, assemblies == 1 && running == 0, now_ms, sum, err);
 	for (uint64_t left = running; status == MQ_OK && left > 0; left--) {
 		status = first_lost(store, &lost, &found, err);
 		if (status == MQ_OK && !found)
 			return mq_fail(err, MQ_EINTERNAL, "%llu running tiles cannot be found",
 			               (unsigned long long)left);
 		if (status == MQ_OK)
-			status = recover_one(store, &lost, running == 1, now_ms, sum, err);
+			status = recover_one(store, &lost, running == 1 && assemblies == 0, now_ms, sum,
+			                     err);
 	}
 	if (status == MQ_OK)
 		status = read_count(store, MQ_SQL_JOBS_ASSEMBLING, &sum->assembling, err);

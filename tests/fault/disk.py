@@ -1,5 +1,5 @@
-"""Full and failing disks: at each step that writes, and for real on a small tmpfs. Without space the job
-pauses, says why, and goes on by itself; a sync that fails ends the process, whatever its errno, and
+"""Full and failing disks: at each step that writes, and for real on a small tmpfs. When a write fails the
+job pauses, says why, and goes on by itself; a sync that fails ends the process, whatever its errno, and
 recovery renders again what it was about."""
 import os
 import re
@@ -11,7 +11,6 @@ from failpoints import names
 from rig import (JOBS, Faults, Gone, Refused, Rig, check, check_outputs, finish_and_check, reference,
                  submit_all, until)
 
-SPACE = ("enospc", "edquot")
 SYNCS = re.compile(r".*-(fsync|dirsync)$")
 WRITES = re.compile(r".*-(create|write|rename|mkdir|index)$")
 STORE = re.compile(r"store-(commit|committed)$")
@@ -19,7 +18,7 @@ STORE = re.compile(r"store-(commit|committed)$")
 START = re.compile(r"state-|store-(open|migrate|begin)$")
 
 
-def expected(name, fault):
+def expected(name):
     """pause: the job pauses and goes on. end: the process ends by itself. start: it does not start.
     refuse: a download is refused. none: nobody notices before the next start."""
     if START.match(name):
@@ -31,7 +30,7 @@ def expected(name, fault):
     if SYNCS.match(name) or STORE.match(name):
         return "end"
     if WRITES.match(name):
-        return "pause" if fault in SPACE else "end"
+        return "pause"
     return None
 
 
@@ -51,7 +50,7 @@ def session(rig, acknowledged):
 
 
 def fault_at(name, fault, n, faults):
-    what, wanted = f"{name}:{n}:{fault}", expected(name, fault)
+    what, wanted = f"{name}:{n}:{fault}", expected(name)
     with Rig() as rig:
         acknowledged, refused = {}, 0
         up = rig.start(failpoints=what, ready=wanted != "start")
@@ -64,7 +63,7 @@ def fault_at(name, fault, n, faults):
               f"{what}: {wanted} was expected, exit {rig.process.poll()}")
         check((up is None) == (wanted == "start"), f"{what}: started, though it must not")
         check((refused > 0) == (wanted == "refuse"), f"{what}: {refused} downloads were refused")
-        paused = "is paused: disk full: " in rig.text()
+        paused = f"is paused: disk {'error' if fault == 'eio' else 'full'}: " in rig.text()
         check(paused == (wanted == "pause"), f"{what}: paused is {paused}")
         if rig.ended():
             check(rig.process.returncode in (1, 2), f"{what}: exit {rig.process.returncode}")
@@ -78,14 +77,14 @@ def fault_at(name, fault, n, faults):
 
 
 def at_each_write(soak):
-    faults = {"pause": Faults("ENOSPC, EDQUOT at each write: paused, resumed"),
-              "end": Faults("EIO at each write, any errno at each sync: ended, recovered"),
+    faults = {"pause": Faults("ENOSPC, EDQUOT, EIO at each write: paused, resumed"),
+              "end": Faults("any errno at each sync: ended, recovered"),
               "start": Faults("no space or EIO at start"), "none": Faults("leftovers not removed"),
               "refuse": Faults("no space or EIO in a download")}
     runs = []
     for name in names():
         for fault in ("enospc", "edquot", "eio"):
-            if expected(name, fault) and (soak or fault != "edquot" or name.endswith("write")):
+            if expected(name) and (soak or fault != "edquot" or name.endswith("write")):
                 runs += [(name, fault, n) for n in ((1, 2) if soak else (1,))
                          if n == 1 or not START.match(name) and not name.startswith("counts-")]
     check(len(runs) > 50, f"only {len(runs)} faults")
@@ -95,21 +94,26 @@ def at_each_write(soak):
     return list(faults.values())
 
 
-def told(soak):
-    """An outage of some seconds: status says paused and why, other verbs work, and it goes on."""
-    faults = Faults("disk full for some seconds")
+def outage(point, fault, reason, faults):
     with Rig() as rig:
-        rig.start(failpoints=",".join(f"tile-write:{n}:enospc" for n in range(1, 4)))
+        rig.start(failpoints=",".join(f"{point}:{n}:{fault}" for n in range(1, 4)))
         job = rig.client.submit(JOBS["counts"])
         row = until(20, lambda: next((r for r in [rig.client.row(job)] if r["state"] == "paused"), None),
                     "the job is paused")
-        check(row["reason"] == "disk full: cannot write a tile file: No space left on device",
-              f"reason: {row['reason']}")
+        check(row["reason"] == reason, f"reason: {row['reason']}")
         rig.client.wait_done([job], 30)
         check(rig.client.row(job)["reason"] is None, "the reason stays")
         check_outputs(rig.client, "counts", job, JOBS["counts"])
         check(not rig.ended(), "the worker ended")
         faults.add()
+
+
+def told(soak):
+    """An outage of some seconds: status says paused and why, other verbs work, and it goes on."""
+    faults = Faults("disk full or failing for some seconds")
+    outage("tile-write", "enospc", "disk full: cannot write a tile file: No space left on device", faults)
+    outage("tile-write", "eio", "disk error: cannot write a tile file: Input/output error", faults)
+    outage("picture-create", "eio", "disk error: making the picture's file: Input/output error", faults)
     return [faults]
 
 
@@ -123,6 +127,35 @@ def pause_is_kept(soak):
         rig.kill()
         rig.start()
         finish_and_check(rig, acknowledged)
+
+
+def behind_others(soak):
+    """Jobs that a user has paused, many and older, do not hide one that waits for the disk."""
+    with Rig() as rig:
+        rig.start(failpoints="tile-write:1:enospc")
+        rig.client.call("pause", all=True)
+        for _ in range(70):
+            rig.client.call("pause", id=rig.client.submit(JOBS["counts"]))
+        last = rig.client.submit(JOBS["colour"])
+        rig.client.call("resume", all=True)
+        rig.client.wait_done([last], 30)
+        check(sum(r["state"] == "paused" for r in rig.client.rows()) == 70, "others went on")
+
+
+def unreadable(soak):
+    """A tile's file that cannot be read is rendered again, and its job is done."""
+    faults = Faults("EIO when a tile file is read")
+    with Rig() as rig:
+        rig.start(failpoints="tile-read:2:eio")
+        acknowledged = {}
+        submit_all(rig.client, acknowledged)
+        rig.client.wait_done(acknowledged.values())
+        check("damaged tiles are rendered again: " in rig.text(), "nobody noticed")
+        for name, job in acknowledged.items():
+            check_outputs(rig.client, name, job, JOBS[name])
+        check(not rig.ended(), "the worker ended")
+        faults.add()
+    return [faults]
 
 
 class SmallDisk:
@@ -227,6 +260,8 @@ def database_full(soak):
 TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
          ("a full disk: status says so, and the job goes on by itself", told),
          ("jobs paused by a full disk go on after a kill", pause_is_kept),
+         ("a job that waits for the disk goes on though users have paused many", behind_others),
+         ("a tile file that cannot be read is rendered again", unreadable),
          ("a small disk that is full for real", full_for_real),
          ("a job that cannot fit is refused with figures", too_large),
          ("a database that is full acknowledges nothing", database_full)]

@@ -1,5 +1,6 @@
-"""A tile that kills the worker whenever it runs, and a service manager that starts the worker again:
-its job fails after a bounded number of deaths, with an error that names the strip; the others finish."""
+"""A tile, or an assembly, that kills the worker whenever it runs, and a service manager that starts the
+worker again: its job fails after a bounded number of deaths, with an error that says what it was; the
+others finish."""
 import time
 
 from rig import JOBS, Faults, Gone, Rig, check, check_outputs, until
@@ -57,4 +58,41 @@ def poison(soak):
     return [faults]
 
 
-TESTS = [("a tile that kills fails its own job and no other", poison)]
+def assembly(soak):
+    faults = Faults("an assembly that kills, restarted by a service manager")
+    poison, points = "colour", "poison-2-assembly:*:kill"
+    with Rig() as rig:
+        rig.start(failpoints=points, ready=False)
+        acknowledged, deaths, began = {}, 0, time.monotonic()
+        while True:
+            check(time.monotonic() < began + 60, f"still dying after 60 s and {deaths} deaths")
+            try:
+                for n in JOBS:
+                    if n not in acknowledged:
+                        acknowledged[n] = rig.client.submit(JOBS[n], request_id=n)
+                row = rig.client.row(acknowledged[poison])
+                if row["state"] == "failed":
+                    break
+                time.sleep(0.02)
+            except Gone:
+                deaths += 1
+                rig.wait_end()
+                faults.add(rig.start(failpoints=points, ready=False))
+        # Five alone; before that it had others beside it, perhaps more than once.
+        check(5 <= deaths <= 8, f"{deaths} deaths")
+        check(row["error"] == "assembling the picture ended the worker 5 times in a row", row["error"])
+        others = [j for n, j in acknowledged.items() if n != poison]
+        rig.client.wait_done(others, 30)
+        # Tried again, now that it is mended, it only needs to be assembled.
+        rig.kill()
+        rig.start()
+        rig.client.call("retry", id=acknowledged[poison])
+        rig.client.wait_done(acknowledged.values(), 30)
+        for name, job in acknowledged.items():
+            check_outputs(rig.client, name, job, JOBS[name])
+        rig.check_tidy()
+    return [faults]
+
+
+TESTS = [("an assembly that kills fails its own job and no other", assembly),
+         ("a tile that kills fails its own job and no other", poison)]

@@ -71,18 +71,24 @@ def work(rig, acknowledged, done):
         pass
 
 
+def start_shimmed(rig, shim, point):
+    """The worker on a disk that loses power at its point-th sync. The shadow is what has been synced."""
+    shadow = f"{rig.root}/shadow"
+    for part in ("inodes", "dirs"):
+        os.makedirs(f"{shadow}/{part}")
+    rig.top = f"{rig.root}/disk"
+    os.mkdir(rig.top)
+    rig.dir = f"{rig.top}/s"
+    env = {"LD_PRELOAD": f"{shim}/shim.so", "MQ_SHIM_SHADOW": shadow, "MQ_SHIM_STOP": str(point)}
+    return shadow, rig.start(env=env, ready=False) is not None
+
+
 def lose_power(shim, point, faults):
     """False: the work was done before its point-th sync."""
     with Rig() as rig:
-        shadow = f"{rig.root}/shadow"
-        for part in ("inodes", "dirs"):
-            os.makedirs(f"{shadow}/{part}")
-        rig.top = f"{rig.root}/disk"
-        os.mkdir(rig.top)
-        rig.dir = f"{rig.top}/s"
         acknowledged, done = {}, set()
-        env = {"LD_PRELOAD": f"{shim}/shim.so", "MQ_SHIM_SHADOW": shadow, "MQ_SHIM_STOP": str(point)}
-        if rig.start(env=env, ready=False) is not None:
+        shadow, up = start_shimmed(rig, shim, point)
+        if up:
             work(rig, acknowledged, done)
         if not rig.ended():
             return False
@@ -116,4 +122,45 @@ def at_each_sync(soak):
     return [faults]
 
 
-TESTS = [("power loss at a sync: old or new, never torn, nothing acknowledged gone", at_each_sync)]
+# So many tiles that their folder is worth a sync of its own; quick ones.
+MANY = {"width": 1024, "height": 49152, "view": ["3", "4", "3", "4"], "iterations": 10,
+        "palette": "gray", "keep_counts": True}
+
+
+def tiles_at(shim, point):
+    """How many tiles are done after the loss; the file of each is there."""
+    with Rig() as rig:
+        shadow, up = start_shimmed(rig, shim, point)
+        check(up, f"sync {point}: the worker did not start")
+        job = rig.client.submit(MANY)
+        rig.wait_end(60)
+        forgetful(shadow, key_of(rig.top), f"{rig.root}/a")
+        rig.dir = f"{rig.root}/a/s"
+        db = rig.database()
+        done = db.execute("SELECT strip_first, strip_count, file_attempt, file_bytes FROM tiles"
+                          " WHERE state = 'done'").fetchall()
+        db.close()
+        for first, count, attempt, size in done:
+            path = f"{rig.dir}/work/{job}/tile-{first}-{count}-{attempt}.mqt"
+            check(os.path.exists(path) and os.path.getsize(path) == size,
+                  f"sync {point}: the tile of strip {first} is done, and its file is gone")
+        return len(done)
+
+
+def tiles_kept(soak):
+    """What is done is on the disk before the database says so."""
+    faults = Faults("power loss among 48 tiles: those that are done are on the disk")
+    shim = build_shim()
+    try:
+        most = 0
+        for point in range(24, 84, 2 if soak else 12):
+            most = max(most, tiles_at(shim, point))
+            faults.add()
+        check(most >= 8, f"at most {most} tiles were done")
+    finally:
+        shutil.rmtree(shim)
+    return [faults]
+
+
+TESTS = [("power loss: a tile that is done has its file", tiles_kept),
+         ("power loss at a sync: old or new, never torn, nothing acknowledged gone", at_each_sync)]

@@ -30,6 +30,7 @@ static void exit_codes_are_those_of_the_manual(void **state)
 		[MQ_OK] = 0,          [MQ_EINVAL] = 2,        [MQ_ENOENT] = 3,   [MQ_ECONFLICT] = 5,
 		[MQ_EPERM] = 8,       [MQ_ESTATE] = 1,        [MQ_EUNREACH] = 4, [MQ_ETIMEOUT] = 6,
 		[MQ_ESTOPPED] = 7,    [MQ_EBUSY] = 1,         [MQ_EIO] = 1,      [MQ_ENOSPC] = 1,
+		[MQ_ESYNC] = 1,
 		[MQ_ENOMEM_HOST] = 1, [MQ_ENOMEM_DEVICE] = 1, [MQ_EDEVICE] = 1,  [MQ_ECORRUPT] = 1,
 		[MQ_ECANCELLED] = 1,  [MQ_ESTALE] = 1,        [MQ_EPROTO] = 4,   [MQ_EVERSION] = 4,
 		[MQ_EINTERNAL] = 1,

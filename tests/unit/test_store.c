@@ -670,6 +670,86 @@ static void split_suspects_stay_suspects(void **state)
 	assert_int_equal(ask(f, "SELECT count(*) FROM tiles WHERE state = 'pending'"), 0);
 }
 
+static void assemble(struct fixture *f, int64_t job, bool alone)
+{
+	assert_ok(mq_store_assembly_begin(f->store, job, alone, err));
+}
+
+static int64_t assembly_suspect(struct fixture *f)
+{
+	int64_t job = 0;
+	bool found;
+
+	assert_ok(mq_store_assembly_suspect(f->store, &job, &found, err));
+	return found ? job : 0;
+}
+
+static void an_assembly_that_kills_fails_its_job(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_job_row row;
+
+	for (int i = 0; i < 3; i++)
+		add_job(f, 1, 1);
+	render_all(f);
+	assemble(f, 2, false);
+	recover(f);
+	for (int i = 0; i < MQ_DEATHS_MAX; i++) {
+		assert_int_equal(assembly_suspect(f), 2);
+		assert_int_equal(get(f, 2).state, MQ_JOB_ASSEMBLING);
+		assemble(f, 2, true);
+		assert_int_equal(recover(f).jobs_failed, i == MQ_DEATHS_MAX - 1);
+	}
+	assert_ok(mq_store_job_get(f->store, 2, &row, err));
+	assert_int_equal(row.state, MQ_JOB_FAILED);
+	assert_string_equal(row.error, "assembling the picture ended the worker 5 times in a row");
+	mq_job_row_clear(&row);
+	assert_int_equal(assembly_suspect(f), 0);
+	assert_int_equal(get(f, 1).state, MQ_JOB_ASSEMBLING);
+	/* Tried again, it starts with a clean slate and all its tiles. */
+	assert_ok(mq_store_job_retry(f->store, 2, err));
+	assert_int_equal(get(f, 2).state, MQ_JOB_ASSEMBLING);
+	assemble(f, 2, true);
+	assert_int_equal(recover(f).jobs_failed, 0);
+}
+
+static void assemblies_are_not_blamed_for_others(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_tile_row tile[4];
+
+	for (int i = 0; i < 2; i++)
+		add_job(f, 1, 1);
+	render_all(f);
+	add_job(f, 1, 1);
+	for (int i = 0; i < 2 * MQ_DEATHS_MAX; i++) {
+		/* Beside another, beside a tile, and alone now but not from the beginning. */
+		assemble(f, 1, true);
+		if (i % 3 == 0)
+			assemble(f, 2, false);
+		else if (i % 3 == 1)
+			begin(f, next(f, false, tile, 1) ? tile[0].id : 0, true);
+		else
+			assemble(f, 1, false);
+		assert_int_equal(recover(f).jobs_failed, 0);
+	}
+	assert_int_equal(ask(f, "SELECT sum(deaths) FROM assemblies"), 0);
+	assert_int_equal(ask(f, "SELECT sum(deaths) FROM tiles"), 0);
+	/* A finished one, one given up by a stop, and one whose job is gone leave no suspect. */
+	assemble(f, 1, true);
+	recover(f);
+	assemble(f, 1, true);
+	assert_ok(mq_store_assembly_end(f->store, 1, err));
+	assert_int_equal(assembly_suspect(f), 2);
+	assemble(f, 2, true);
+	assert_ok(mq_store_assemblies_end(f->store, err));
+	assert_int_equal(assembly_suspect(f), 0);
+	assemble(f, 1, false);
+	assert_ok(mq_store_job_move(f->store, 1, MQ_JOB_CANCELLED, NULL, NULL, 1, err));
+	recover(f);
+	assert_int_equal(ask(f, "SELECT count(*) FROM assemblies"), 0);
+}
+
 /* ---- how much it costs ---- */
 
 /* One tile out of a long queue must not be found by looking at all. */
@@ -760,6 +840,8 @@ int main(void)
 		TEST(a_finished_tile_forgives),
 		TEST(the_last_killer_goes_first),
 		TEST(split_suspects_stay_suspects),
+		TEST(an_assembly_that_kills_fails_its_job),
+		TEST(assemblies_are_not_blamed_for_others),
 		TEST(plans),
 		TEST(next_does_not_grow_with_the_queue),
 		TEST(the_largest_job),

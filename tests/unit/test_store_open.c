@@ -177,16 +177,19 @@ static void held_while_open(void **state)
 static void refuses_newer_schema(void **state)
 {
 	struct fixture *f = *state;
+	char newer[64], ours[64];
 
+	snprintf(newer, sizeof newer, "PRAGMA user_version = %d", MQ_STORE_SCHEMA + 1);
+	snprintf(ours, sizeof ours, "PRAGMA user_version = %d", MQ_STORE_SCHEMA);
 	fixture_reopen(f);
 	add_job(f, 4, 1);
 	commit(f);
-	with_sqlite(f, "PRAGMA user_version = 3");
+	with_sqlite(f, newer);
 	assert_refused(f, MQ_EVERSION);
-	with_sqlite(f, "PRAGMA user_version = 2");
+	with_sqlite(f, ours);
 	fixture_reopen(f);
 	/* The newer version stands in the log alone. */
-	with_sqlite_killed(f, "PRAGMA user_version = 3");
+	with_sqlite_killed(f, newer);
 	assert_refused(f, MQ_EVERSION);
 }
 

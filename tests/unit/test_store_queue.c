@@ -486,7 +486,7 @@ static void from_schema_1(void **state)
 
 	make_old(f);
 	fixture_reopen(f);
-	assert_int_equal(ask(f, "PRAGMA user_version"), 2);
+	assert_int_equal(ask(f, "PRAGMA user_version"), MQ_STORE_SCHEMA);
 	assert_int_equal(ask(f, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
 	expect(f, 1, MQ_JOB_DONE, NULL);
 	expect(f, 2, MQ_JOB_RUNNING, NULL);
@@ -511,6 +511,48 @@ static void from_schema_1(void **state)
 	assert_int_equal(unlink(copy), 0);
 	fixture_reopen(f);
 	assert_int_equal(access(copy, F_OK), -1);
+}
+
+static void from_schema_2(void **state)
+{
+	struct fixture *f = *state;
+	char copy[400];
+
+	add_job(f, 1, 1);
+	render_all(f);
+	commit(f);
+	/* What 3 added. */
+	assert_int_equal(sqlite3_exec(f->store->db, "DROP TABLE assemblies; PRAGMA user_version = 2", NULL,
+	                              NULL, NULL), SQLITE_OK);
+	fixture_reopen(f);
+	assert_int_equal(ask(f, "PRAGMA user_version"), MQ_STORE_SCHEMA);
+	expect(f, 1, MQ_JOB_ASSEMBLING, NULL);
+	assert_ok(mq_store_assembly_begin(f->store, 1, false, err));
+	commit(f);
+	snprintf(copy, sizeof copy, "%s.v2-backup", f->path);
+	assert_int_equal(ask_file(copy, "PRAGMA user_version"), 2);
+	assert_int_equal(unlink(copy), 0);
+}
+
+static void paused_for_a_reason(void **state)
+{
+	struct fixture *f = *state;
+	int64_t ids[4];
+	size_t n;
+
+	for (int i = 0; i < 4; i++)
+		add_job(f, 1, 1);
+	assert_ok(mq_store_job_pause(f->store, 1, "by a user", 1, err));
+	assert_ok(mq_store_job_pause(f->store, 2, "disk full: x", 1, err));
+	assert_ok(mq_store_job_pause(f->store, 3, "disk error: x", 1, err));
+	assert_ok(mq_store_job_pause(f->store, 4, "disk full: y", 1, err));
+	assert_ok(mq_store_jobs_paused(f->store, "disk full: ", ids, 4, &n, err));
+	assert_int_equal(n, 2);
+	assert_int_equal(ids[0], 2);
+	assert_int_equal(ids[1], 4);
+	assert_ok(mq_store_jobs_paused(f->store, "disk error: ", ids, 4, &n, err));
+	assert_int_equal(n, 1);
+	assert_int_equal(ids[0], 3);
 }
 
 static void no_copy_no_migration(void **state)
@@ -547,6 +589,8 @@ int main(void)
 		TEST(backup_of_an_open_store),
 		TEST(copy_of_what_a_killed_worker_left),
 		BARE(from_schema_1),
+		TEST(from_schema_2),
+		TEST(paused_for_a_reason),
 		BARE(no_copy_no_migration),
 	};
 
