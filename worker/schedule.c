@@ -80,10 +80,10 @@ enum mq_status mq_schedule_open(const struct mq_schedule_config *config, struct 
                                 struct mq_schedule **out, struct mq_error *err)
 {
 	struct mq_schedule *s = calloc(1, sizeof *s);
-	enum mq_status status = MQ_OK;
+	enum mq_status status;
 
-	if (!s)
-		status = mq_fail(err, MQ_ENOMEM_HOST, "no memory for the scheduler");
+	status = s ? mq_sweeper_open(&s->sweeper, err)
+	           : mq_fail(err, MQ_ENOMEM_HOST, "no memory for the scheduler");
 	for (unsigned i = 0; i < devices->count; i++) {
 		struct mq_backend *b = devices->backend[i];
 
@@ -143,6 +143,7 @@ void mq_schedule_close(struct mq_schedule *s)
 		s->active = a->next;
 		mq_active_release(a);
 	}
+	mq_sweeper_close(s->sweeper);
 	free(s->orphans);
 	free(s);
 }

@@ -6,6 +6,7 @@
 
 #include "worker/device.h"
 #include "worker/schedule.h"
+#include "worker/sweep.h"
 
 /* A device as the scheduler sees it. */
 struct mq_unit {
@@ -54,6 +55,7 @@ struct mq_schedule {
 	enum mq_status fatal;        /* why the process must end once this turn is committed; or MQ_OK */
 	struct mq_error fatal_error;
 	int64_t slow_cancel_ms;      /* a dropped job is in flight: when to give up its device's work */
+	struct mq_sweeper *sweeper;
 	int64_t *orphans;            /* ended jobs without an active: folders to remove */
 	size_t orphan_count, orphan_room;
 };

@@ -214,7 +214,7 @@ enum mq_status mq_statedir_job(int parent, int64_t id, enum mq_make make, int *f
 	return MQ_OK;
 }
 
-enum mq_status mq_statedir_remove(int parent, int64_t id, struct mq_error *err)
+enum mq_status mq_statedir_remove(int parent, int64_t id, const atomic_bool *stop, struct mq_error *err)
 {
 	char name[32];
 	struct dirent *entry;
@@ -234,6 +234,10 @@ enum mq_status mq_statedir_remove(int parent, int64_t id, struct mq_error *err)
 	}
 	while ((entry = readdir(d))) {
 		mq_alive();
+		if (stop && atomic_load(stop)) {
+			s = mq_fail(err, MQ_ECANCELLED, "removing job %s was given up", name);
+			break;
+		}
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		e = mq_failpoint("tidy-unlink");

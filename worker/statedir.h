@@ -11,6 +11,7 @@
 #ifndef MQ_STATEDIR_H
 #define MQ_STATEDIR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,8 +39,9 @@ enum mq_make { MQ_MAKE_NOT, MQ_MAKE, MQ_MAKE_DURABLE };
 enum mq_status mq_statedir_job(int parent_fd, int64_t id, enum mq_make make, int *fd,
                                struct mq_error *err);
 
-/* Removes parent/ID and the plain files in it; a missing one is fine. */
-enum mq_status mq_statedir_remove(int parent_fd, int64_t id, struct mq_error *err);
+/* Removes parent/ID and the plain files in it; a missing one is fine. MQ_ECANCELLED: *stop (may be NULL)
+ * was set meanwhile. */
+enum mq_status mq_statedir_remove(int parent_fd, int64_t id, const atomic_bool *stop, struct mq_error *err);
 
 /* Calls each(arg, id) for every entry of parent whose name is a job id. */
 enum mq_status mq_statedir_each(int parent_fd, void (*each)(void *arg, int64_t id), void *arg,

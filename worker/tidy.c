@@ -1,7 +1,7 @@
 /* tidy: removes what jobs that have ended leave behind: the tiles of one that is done or was cancelled,
  * and the picture's folder unless it is done. The tiles of a failed job stay until it is removed: it may
  * be tried again. Only after the commit that ended the job: a folder must never go while the database
- * still counts on it. */
+ * still counts on it. Files go on a thread of their own (sweep). */
 #include "worker/schedule_private.h"
 
 #include <stdlib.h>
@@ -26,9 +26,16 @@ static bool may_go(struct mq_schedule *s, int64_t job, bool pictures)
 static void remove_folders(struct mq_schedule *s, int64_t job)
 {
 	struct mq_error err = {""};
+	bool work = may_go(s, job, false);
 
-	if ((may_go(s, job, true) && mq_statedir_remove(s->c.dir->pictures_fd, job, &err)) ||
-	    (may_go(s, job, false) && mq_statedir_remove(s->c.dir->work_fd, job, &err)))
+	if (work)
+		mq_sweeper_add(s->sweeper, s->c.dir->work_fd, job);
+	if (!may_go(s, job, true))
+		return;
+	if (work)
+		mq_sweeper_add(s->sweeper, s->c.dir->pictures_fd, job);
+	/* A failed job may be tried again, and makes the folder anew: few files, so at once. */
+	else if (mq_statedir_remove(s->c.dir->pictures_fd, job, NULL, &err))
 		mq_log_job(MQ_LOG_WARN, job,
 		           "job %lld: %s; tried again at the next start", (long long)job, err.text);
 }
@@ -99,6 +106,6 @@ enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
 	if (!status)
 		status = mq_statedir_each(s->c.dir->pictures_fd, start_each, &start, err);
 	if (!status && start.removed)
-		mq_log(MQ_LOG_INFO, "removed the leftovers of %u jobs", start.removed);
+		mq_log(MQ_LOG_INFO, "removing the leftovers of %u jobs", start.removed);
 	return status;
 }

@@ -1,5 +1,6 @@
 """Many clients at once: one request id is one job, whatever the order; nobody ever sees an error of the
 database."""
+import os
 import random
 import subprocess
 import threading
@@ -128,6 +129,22 @@ def crowd(soak):
     return [faults]
 
 
-TESTS = [("50 clients with one request id get one job", one_id),
+def slow_removal(soak):
+    """However long it takes to remove the tiles of a job, others go on."""
+    with Rig() as rig:
+        rig.start(failpoints="tidy-unlink:1:hang")
+        first = rig.client.submit(JOBS["strips"])
+        rig.client.wait_done([first])
+        second = rig.client.submit(JOBS["colour"])
+        rig.client.wait_done([second], 20)
+        check_outputs(rig.client, "colour", second, JOBS["colour"])
+        check(os.path.isdir(f"{rig.dir}/work/{first}"), "nothing was left to remove")
+        rig.kill()
+        rig.start()
+        rig.check_tidy()
+
+
+TESTS = [("removing the tiles of a job keeps nobody waiting", slow_removal),
+         ("50 clients with one request id get one job", one_id),
          ("exit codes of repeated requests", exit_codes),
          ("50 clients at once never see an error of the database", crowd)]
