@@ -1,21 +1,32 @@
 /* cmd_watch: mandelq watch: the table of jobs, drawn again as they move. On a terminal in place; elsewhere a
- * line when a job's state changes. With ids it ends when all of them have; else a signal ends it. */
+ * line when a job's state changes. With ids it ends when all of them have; else a signal ends it.
+ *
+ * The worker's events say when to look. What they tell of progress is shown as it is; a state is only ever
+ * shown as the worker answered it, so that no late event can take one back. */
 #include "config.h"
 
+#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "client/command.h"
+#include "client/events.h"
 #include "client/interrupt.h"
 #include "client/rows.h"
 #include "client/say.h"
 #include "client/table.h"
 #include "client/waiting.h"
 
-#define POLL_MS 500
+#define POLL_MS 500    /* between looks without events */
+#define LOOK_MS 3000   /* with them: for those that were lost, and what none is sent for */
+#define SOON_MS 100    /* at least, between two looks and between two drawings */
+#define HEAR_MAX 1000  /* events at a time */
 #define ENDED_MAX 1000 /* jobs that ended while we looked; older ones leave the table */
+#define OTHERS_MAX 10000
 
 struct watch {
 	struct mq_client *client;
@@ -27,14 +38,26 @@ struct watch {
 	json_t *ended; /* rows of jobs that ended while we looked */
 	bool paused;
 	int64_t lost_ms;
+	struct mq_subscription *events; /* NULL: ask again and again */
+	json_t *others; /* of jobs that are not in the table, the states that were heard */
+	int64_t subscribe_ms, look_ms, soon_ms, drawn_ms; /* no sooner than these; the last drawing */
+	bool stale; /* the table is to be drawn again */
+	int resized; /* readable when the terminal has another size */
 };
+
+/* Its place, or the number of rows. */
+static size_t place_of(const json_t *rows, int64_t id)
+{
+	size_t i = 0, count = json_array_size(rows);
+
+	while (i < count && mq_row_id(json_array_get(rows, i)) != id)
+		i++;
+	return i;
+}
 
 static const json_t *find(const json_t *rows, int64_t id)
 {
-	for (size_t i = 0; i < json_array_size(rows); i++)
-		if (mq_row_id(json_array_get(rows, i)) == id)
-			return json_array_get(rows, i);
-	return NULL;
+	return json_array_get(rows, place_of(rows, id));
 }
 
 /* Jobs of the last look that are in this one no more have ended: their last rows are kept. */
@@ -136,6 +159,8 @@ static bool over(const struct watch *w)
 	return w->count > 0;
 }
 
+/* --- when to look --- */
+
 /* MQ_OK to go on. */
 static enum mq_status lost(struct watch *w, enum mq_status status, struct mq_error *err)
 {
@@ -146,58 +171,177 @@ static enum mq_status lost(struct watch *w, enum mq_status status, struct mq_err
 	return mq_clock_ms() - w->lost_ms < MQ_RECONNECT_MS ? MQ_OK : status;
 }
 
+/* Before a look, so that nothing can happen after it unheard. */
+static enum mq_status subscribe(struct watch *w, bool *fresh, struct mq_error *err)
+{
+	enum mq_status status = MQ_OK;
+
+	if (!w->events && mq_clock_ms() >= w->subscribe_ms) {
+		status = mq_subscribe(w->client, w->ids, w->count, &w->events, err);
+		*fresh = w->events;
+		w->subscribe_ms = mq_clock_ms() + LOOK_MS;
+	}
+	return status;
+}
+
+static void unsubscribe(struct watch *w)
+{
+	mq_unsubscribe(w->events);
+	w->events = NULL;
+	w->subscribe_ms = 0;
+	json_object_clear(w->others);
+}
+
+static enum mq_status look_and_tell(struct watch *w, struct mq_error *err)
+{
+	json_t *before = json_incref(w->rows);
+	size_t ended = json_array_size(w->ended);
+	int64_t now, begun = mq_clock_ms();
+	bool fresh = false;
+	enum mq_status status = subscribe(w, &fresh, err);
+
+	if (status == MQ_OK)
+		status = look(w, err);
+	now = mq_clock_ms();
+	w->look_ms = now + (w->events && !fresh ? LOOK_MS : POLL_MS);
+	/* A long list is not asked for all the time. */
+	w->soon_ms = now + SOON_MS + 4 * (now - begun);
+	if (status == MQ_OK) {
+		w->lost_ms = 0;
+		w->stale = true;
+		if (!w->terminal)
+			print_changes(w, before, ended);
+	} else if (mq_client_lost(status) && !mq_interrupted()) {
+		unsubscribe(w);
+		w->look_ms = now + POLL_MS;
+		status = lost(w, status, err);
+	}
+	json_decref(before);
+	return status;
+}
+
+/* Is this state of a job that is not in the table new to us? It may belong there. */
+static bool is_news(struct watch *w, const json_t *row)
+{
+	char id[32];
+	enum mq_job_state state = mq_row_state(row);
+	const json_t *known;
+
+	snprintf(id, sizeof(id), "%" PRId64, mq_row_id(row));
+	known = json_object_get(w->others, id);
+	if (known && json_integer_value(known) == (json_int_t)state)
+		return false;
+	if (json_object_size(w->others) >= OTHERS_MAX)
+		json_object_clear(w->others);
+	(void)json_object_set_new(w->others, id, json_integer((json_int_t)state)); /* else once more */
+	return true;
+}
+
+static void hear_row(struct watch *w, json_t *row)
+{
+	size_t at = place_of(w->rows, mq_row_id(row));
+	const json_t *shown = json_array_get(w->rows, at);
+
+	if (shown && mq_row_state(shown) == mq_row_state(row)) {
+		if (json_array_set(w->rows, at, row) == 0)
+			w->stale = true;
+		return;
+	}
+	if (!shown && (w->count || !is_news(w, row)))
+		return;
+	if (w->look_ms > w->soon_ms)
+		w->look_ms = w->soon_ms;
+}
+
+static void hear(struct watch *w)
+{
+	json_t *row;
+
+	for (int i = 0; i < HEAR_MAX && (row = mq_subscription_take(w->events)); i++) {
+		hear_row(w, row);
+		json_decref(row);
+	}
+	if (w->events && mq_subscription_ended(w->events)) {
+		unsubscribe(w);
+		w->look_ms = 0;
+	}
+}
+
+/* Until something is to be done. */
+static void rest(struct watch *w)
+{
+	struct signalfd_siginfo info;
+	int64_t until = w->look_ms;
+
+	if (w->terminal && w->stale && w->drawn_ms + SOON_MS < until)
+		until = w->drawn_ms + SOON_MS;
+	mq_subscription_sleep(w->events, until, w->resized);
+	while (w->resized >= 0 && read(w->resized, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		w->stale = true;
+}
+
 static enum mq_status loop(struct watch *w, struct mq_error *err)
 {
 	enum mq_status status = MQ_OK;
 
 	while (status == MQ_OK) {
-		json_t *before = json_incref(w->rows);
-		size_t ended = json_array_size(w->ended);
-
-		status = look(w, err);
-		if (status == MQ_OK) {
-			w->lost_ms = 0;
-			if (w->terminal)
-				draw(w);
-			else
-				print_changes(w, before, ended);
-		}
-		json_decref(before);
+		if (mq_clock_ms() >= w->look_ms)
+			status = look_and_tell(w, err);
 		if (mq_interrupted()) /* the way to end it */
 			return MQ_OK;
-		if (mq_client_lost(status))
-			status = lost(w, status, err);
-		else if (status == MQ_OK && over(w))
+		if (status != MQ_OK)
+			break;
+		if (w->terminal && w->stale && (over(w) || mq_clock_ms() >= w->drawn_ms + SOON_MS)) {
+			draw(w);
+			w->drawn_ms = mq_clock_ms();
+			w->stale = false;
+		}
+		if (over(w))
 			return mq_say_flush_stdout(err);
-		if (status == MQ_OK && ferror(stdout))
+		if (ferror(stdout))
 			status = mq_say_flush_stdout(err);
-		if (status == MQ_OK)
-			mq_interrupt_sleep(POLL_MS);
-		if (mq_interrupted())
-			return MQ_OK;
+		rest(w);
+		hear(w);
 	}
 	return status;
+}
+
+/* Before libzmq has threads, which inherit what is blocked. Failing means to go without. */
+static int watch_size(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGWINCH);
+	return sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)
+						       : -1;
 }
 
 enum mq_status mq_cmd_watch(const struct mq_options *options, struct mq_error *err)
 {
 	struct watch w = { .terminal = isatty(STDOUT_FILENO), .ended = json_array(),
-			   .rows = json_null() };
+			   .rows = json_null(), .others = json_object(), .resized = -1 };
 	enum mq_status status = mq_command_ids(options, &w.ids, &w.count, err);
 
 	if (status == MQ_OK)
 		status = mq_rows_filter(options, &w.filter, err);
 	if (status == MQ_OK && !w.filter.states)
 		w.filter.states = mq_rows_open_states();
-	if (status == MQ_OK && (!w.filter.states || !w.ended))
+	if (status == MQ_OK && (!w.filter.states || !w.ended || !w.others))
 		status = mq_fail(err, MQ_ENOMEM_HOST, "no memory for a list of jobs");
+	if (w.terminal)
+		w.resized = watch_size();
 	if (status == MQ_OK)
 		status = mq_client_open(options, &w.client, err);
 	if (status == MQ_OK)
 		status = loop(&w, err);
+	unsubscribe(&w);
+	if (w.resized >= 0)
+		close(w.resized);
 	free(w.ids);
 	json_decref(w.rows);
 	json_decref(w.ended);
+	json_decref(w.others);
 	json_decref(w.filter.states);
 	mq_client_close(w.client);
 	return status;

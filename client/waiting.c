@@ -1,9 +1,11 @@
-/* waiting: polls, because polling is what survives restarts. Called by wait, submit --wait and render. */
+/* waiting: asks, because asking is what survives restarts; events say when, once a wait is no short one.
+ * Called by wait, submit --wait and render. */
 #include "client/waiting.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/events.h"
 #include "client/interrupt.h"
 #include "client/progress.h"
 #include "client/rows.h"
@@ -13,6 +15,8 @@
 
 #define POLL_MIN_MS 20
 #define POLL_MAX_MS 500
+#define SUBSCRIBE_MS 150 /* from this interval on; before, asking is cheaper */
+#define LOOK_MS 3000     /* with events: for those that were lost */
 #define RETRY_MS 200
 #define LARGE_SIDE 20000
 
@@ -82,25 +86,80 @@ static enum mq_status on_lost(int64_t *lost_ms, enum mq_status status, struct mq
 	return MQ_OK;
 }
 
-/* Sleeps until the next poll, but not past until_ms. */
-static void pause_polling(const struct mq_waiting *w, unsigned *interval)
-{
-	int64_t left = w->until_ms ? w->until_ms - mq_clock_ms() : *interval;
+/* When to ask again. */
+struct pace {
+	struct mq_subscription *events; /* NULL: by the clock alone */
+	unsigned interval;
+	int64_t subscribe_ms; /* no sooner than this */
+};
 
-	if (left > 0)
-		mq_interrupt_sleep(left < *interval ? (unsigned)left : *interval);
-	*interval += *interval / 2;
-	if (*interval > POLL_MAX_MS)
-		*interval = POLL_MAX_MS;
+/* Asking follows at once: what happened until now is in the answer. */
+static enum mq_status pace_subscribe(struct pace *p, struct mq_client *client,
+				     const struct mq_waiting *w, struct mq_error *err)
+{
+	if (p->events || p->interval < SUBSCRIBE_MS || mq_clock_ms() < p->subscribe_ms)
+		return MQ_OK;
+	p->subscribe_ms = mq_clock_ms() + LOOK_MS;
+	return mq_subscribe(client, w->ids, w->count, &p->events, err);
+}
+
+static void pace_lost(struct pace *p)
+{
+	mq_unsubscribe(p->events);
+	*p = (struct pace){ .interval = POLL_MIN_MS };
+}
+
+/* Progress is taken as it was heard. True: a job seems to have ended, which is to be asked. */
+static bool hear(struct pace *p, const struct mq_waiting *w, json_t *rows)
+{
+	bool ended = false;
+	json_t *row;
+
+	while (!ended && (row = mq_subscription_take(p->events))) {
+		for (size_t i = 0; i < w->count; i++) {
+			if (w->ids[i] != mq_row_id(row) ||
+			    mq_job_is_terminal(mq_row_state(json_array_get(rows, i))))
+				continue;
+			ended = mq_job_is_terminal(mq_row_state(row));
+			if (!ended)
+				(void)json_array_set(rows, i, row); /* else as it was */
+		}
+		json_decref(row);
+	}
+	return ended;
+}
+
+/* Until it is time to ask again, but not past until_ms. */
+static void pace_rest(struct pace *p, const struct mq_waiting *w, json_t *rows,
+		      struct mq_progress *progress)
+{
+	/* Twice soon: an event between the answer and the worker's taking in a subscription is missed. */
+	int64_t next = mq_clock_ms() + (p->events && p->interval == POLL_MAX_MS ? LOOK_MS : p->interval);
+
+	if (w->until_ms && w->until_ms < next)
+		next = w->until_ms;
+	p->interval += p->interval / 2;
+	if (p->interval > POLL_MAX_MS)
+		p->interval = POLL_MAX_MS;
+	while (mq_clock_ms() < next && !mq_interrupted()) {
+		mq_subscription_sleep(p->events, next, -1);
+		if (p->events && hear(p, w, rows))
+			return;
+		if (p->events && mq_subscription_ended(p->events)) {
+			pace_lost(p);
+			return;
+		}
+		mq_progress_show(progress, rows);
+	}
 }
 
 enum mq_status mq_wait_jobs(struct mq_client *client, const struct mq_waiting *waiting,
 			    json_t **rows, struct mq_error *err)
 {
 	struct mq_progress progress;
+	struct pace pace = { .interval = POLL_MIN_MS };
 	struct mq_error why = { "" };
 	enum mq_status status = MQ_OK;
-	unsigned interval = POLL_MIN_MS;
 	int64_t lost_ms = 0;
 	json_t *now = NULL;
 
@@ -108,7 +167,9 @@ enum mq_status mq_wait_jobs(struct mq_client *client, const struct mq_waiting *w
 	while (status == MQ_OK) {
 		if (waiting->watch && (status = waiting->watch(waiting->user, &why)) != MQ_OK)
 			break;
-		status = refresh(client, waiting, &now, &why);
+		status = pace_subscribe(&pace, client, waiting, &why);
+		if (status == MQ_OK)
+			status = refresh(client, waiting, &now, &why);
 		if (status == MQ_OK) {
 			if (lost_ms)
 				mq_say("the worker is back");
@@ -118,13 +179,16 @@ enum mq_status mq_wait_jobs(struct mq_client *client, const struct mq_waiting *w
 			mq_progress_show(&progress, now);
 		}
 		if ((status == MQ_OK || mq_client_lost(status)) && waiting->until_ms &&
-		    mq_clock_ms() >= waiting->until_ms)
+		    mq_clock_ms() >= waiting->until_ms) {
 			status = fail_timeout(now, &why);
-		else if (mq_client_lost(status))
+		} else if (mq_client_lost(status)) {
+			pace_lost(&pace);
 			status = on_lost(&lost_ms, status, &why);
-		else if (status == MQ_OK)
-			pause_polling(waiting, &interval);
+		} else if (status == MQ_OK) {
+			pace_rest(&pace, waiting, now, &progress);
+		}
 	}
+	mq_unsubscribe(pace.events);
 	mq_progress_end(&progress);
 	if (status == MQ_OK)
 		*rows = now;

@@ -18,7 +18,7 @@ static const char *const reasons[] = {"size", "oom", "time", "suspect"};
 static const double bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
 #define BOUNDS (sizeof bounds / sizeof bounds[0])
 
-static uint64_t tiles[OUTCOMES], splits[REASONS], pixels, bytes, commits[BOUNDS + 1];
+static uint64_t tiles[OUTCOMES], splits[REASONS], pixels, bytes, requests, commits[BOUNDS + 1];
 static double commit_seconds;
 static struct {
 	char name[96];
@@ -31,6 +31,11 @@ static void count(const char *const *names, size_t n, const char *name, uint64_t
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(names[i], name))
 			counters[i]++;
+}
+
+void mq_metrics_request(void)
+{
+	requests++;
 }
 
 void mq_metrics_tile(const char *outcome)
@@ -154,6 +159,7 @@ static void write_all(FILE *f, const struct mq_metrics_source *s,
 	one(f, "mandelq_uptime_seconds", "gauge", "Since the worker began.", (double)s->uptime_ms / 1e3);
 	one(f, "process_resident_memory_bytes", "gauge", "Resident memory of the worker.",
 	    resident_bytes());
+	one(f, "mandelq_requests_total", "counter", "Requests of clients, this one too.", (double)requests);
 	head(f, "mandelq_jobs", "gauge", "Jobs by state.");
 	for (int i = 0; i < MQ_JOB_STATE_COUNT; i++)
 		fprintf(f, "mandelq_jobs{state=\"%s\"} %llu\n", mq_job_state_name((enum mq_job_state)i),

@@ -9,6 +9,8 @@
 #include "src/store/store.h"
 #include "worker/schedule.h"
 
+/* A client asks for something. */
+void mq_metrics_request(void);
 /* A tile's attempt ended: "done", or the outcome of its row. */
 void mq_metrics_tile(const char *outcome);
 void mq_metrics_split(const char *reason);

@@ -10,6 +10,7 @@
 #include "src/job.h"
 #include "src/log.h"
 #include "worker/active.h"
+#include "worker/metrics.h"
 #include "worker/report.h"
 #include "worker/space.h"
 
@@ -226,6 +227,7 @@ void mq_verbs_call(struct mq_verbs *v, const struct mq_request *request, int64_t
 {
 	struct mq_call c = {v, request->args, owner, now_ms, answer};
 
+	mq_metrics_request();
 	memset(answer, 0, sizeof *answer);
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
 		if (strcmp(request->verb, verbs[i].name))
