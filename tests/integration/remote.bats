@@ -54,6 +54,25 @@ start_remote() {
 	mq watch --endpoint="$ENDPOINT" --server-key=server.pub "$id" >/dev/null
 }
 
+@test "watch and wait over tcp ask, and see changes all the same" {
+	start_remote
+	mq pause --all
+	id=$(mq submit "${REMOTE[@]}" "${SMALL[@]}" 2>/dev/null)
+	mandelq watch "${REMOTE[@]}" "$id" >out 3>&- 4>&- &
+	watching=$!
+	mandelq wait "${REMOTE[@]}" "$id" 2>/dev/null 3>&- 4>&- &
+	waiting=$!
+	until_true 10 grep -q "job $id queued" out
+	sleep 1
+	mq pause "${REMOTE[@]}" "$id"
+	until_true 2 grep -q "job $id paused" out
+	mq cancel "${REMOTE[@]}" "$id"
+	until_true 2 ended "$watching"
+	until_true 2 ended "$waiting"
+	wait "$watching"
+	[ "$(tail -n 1 out)" = "job $id cancelled" ]
+}
+
 @test "a picture larger than one message comes whole" {
 	start_remote
 	submit_and_wait --size=1400x1000 --iterations=3000 --center=-0.7436438870371587,0.1318259042053119 --zoom=2000
