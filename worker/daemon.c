@@ -382,6 +382,15 @@ static size_t listeners(struct daemon *d, struct mq_listener *out[LISTENERS])
 	return n;
 }
 
+static unsigned count_peers(struct mq_listener *const list[], size_t count)
+{
+	unsigned peers = 0;
+
+	for (size_t i = 0; i < count; i++)
+		peers += mq_listener_peers(list[i]);
+	return peers;
+}
+
 /* What peers hold is looked at between turns, when no answer waits. */
 static enum mq_status check_peers(struct daemon *d, unsigned *peers, struct mq_error *err)
 {
@@ -390,14 +399,17 @@ static enum mq_status check_peers(struct daemon *d, unsigned *peers, struct mq_e
 	uint64_t held = mq_schedule_held(d->schedule);
 	enum mq_status s = MQ_OK;
 
-	*peers = 0;
-	for (size_t i = 0; i < count; i++)
-		*peers += mq_listener_peers(list[i]);
+	*peers = count_peers(list, count);
 	if (!mq_guard_exceeded(&d->guard, *peers, held, mq_time_now_ms()))
 		return MQ_OK;
-	mq_service_stop(d->service);
-	if (d->remote_service)
+	/* Who comes over the network is likelier to hold it; mostly this machine's own need not go. */
+	if (d->remote_service) {
 		mq_service_stop(d->remote_service);
+		*peers = count_peers(list, count);
+		if (mq_guard_enough(&d->guard, *peers, held))
+			return mq_listener_start(mq_service_listener(d->remote_service), err);
+	}
+	mq_service_stop(d->service);
 	for (size_t i = 0; i < count; i++)
 		mq_listener_stop(list[i]);
 	mq_guard_settle(&d->guard, held);

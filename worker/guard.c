@@ -68,7 +68,7 @@ bool mq_guard_exceeded(struct mq_guard *g, unsigned peers, uint64_t held, int64_
 	uint64_t now;
 
 	if (peers > g->peers_max) {
-		mq_log(MQ_LOG_WARN, "%u connections, more than %u: all are closed", peers, g->peers_max);
+		mq_log(MQ_LOG_WARN, "%u connections, more than %u", peers, g->peers_max);
 		return true;
 	}
 	/* The clock may have been set back. */
@@ -86,8 +86,22 @@ bool mq_guard_exceeded(struct mq_guard *g, unsigned peers, uint64_t held, int64_
 		return false;
 	mq_log(MQ_LOG_WARN,
 	       "%llu MiB of memory are in use where the settings explain %llu, and %u connections may "
-	       "hold %llu: all are closed",
+	       "hold %llu",
 	       MIB(now), MIB(limit(g, held) - g->allowed), peers, MIB(g->allowed));
+	return true;
+}
+
+bool mq_guard_enough(struct mq_guard *g, unsigned peers, uint64_t held)
+{
+	uint64_t now;
+
+	malloc_trim(0);
+	now = resident(g);
+	if (peers > g->peers_max || now > limit(g, held))
+		return false;
+	g->grown = now > limit(g, held) - g->allowed;
+	mq_log(MQ_LOG_WARN, "the connections of other machines are closed; %llu MiB are in use without them",
+	       MIB(now));
 	return true;
 }
 
@@ -98,7 +112,7 @@ void mq_guard_settle(struct mq_guard *g, uint64_t held)
 	malloc_trim(0);
 	g->grown = false;
 	now = resident(g);
-	mq_log(MQ_LOG_INFO, "%llu MiB are in use without connections", MIB(now));
+	mq_log(MQ_LOG_WARN, "all connections are closed; %llu MiB are in use without them", MIB(now));
 	if (now > limit(g, held))
 		g->base += now - limit(g, held);
 }

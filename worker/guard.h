@@ -26,10 +26,12 @@ void mq_guard_close(struct mq_guard *guard);
 
 /* In so many ms mq_guard_exceeded should be called though nothing happens; -1: no need. */
 int mq_guard_due(const struct mq_guard *guard, unsigned peers);
-/* True: all peers must be dropped now, and mq_guard_settle called. held: the devices' buffers. Looks
- * a few times a second at most. */
+/* True: peers must be dropped now: some of them and mq_guard_enough asked, or all and mq_guard_settle
+ * called. held: the devices' buffers. Looks a few times a second at most. */
 bool mq_guard_exceeded(struct mq_guard *guard, unsigned peers, uint64_t held, int64_t now_ms);
-/* The peers are gone: gives memory back to the system. What is above the limit yet is not theirs and
+/* Some are gone: gives memory back to the system. False: those that are left must go too. */
+bool mq_guard_enough(struct mq_guard *guard, unsigned peers, uint64_t held);
+/* All peers are gone: gives memory back to the system. What is above the limit yet is not theirs and
  * is allowed from now on. */
 void mq_guard_settle(struct mq_guard *guard, uint64_t held);
 

@@ -26,7 +26,7 @@ alive()
 time.sleep(0.6)
 # freed at the latest when it is above what the settings explain
 assert resident() < w.before + 200, resident()'
-	grep -q 'all are closed' "$LOG"
+	grep -q 'all connections are closed' "$LOG"
 }
 
 @test "endless messages, of small frames" {

@@ -302,6 +302,92 @@ assert w.peak < w.before + 700, (w.before, w.peak)
 alive()
 os._exit(0)" "$ENDPOINT" "$SERVER" "$HOME/.config/mandelq/client.key"
 	still_runs "$WORKER"
-	grep -q 'all are closed' "$LOG"
+	grep -q 'connections of other machines are closed' "$LOG"
 	mq status "${REMOTE[@]}"
+}
+
+# Python with flood_tcp(), which sends a message of 800 MiB with our key, and speaks(raw connection).
+local_and_remote() {
+	WORKER=$WORKER LOG=$LOG timeout 100 "$PYTHON" -c "
+import sys
+sys.path.insert(0, '$BATS_TEST_DIRNAME')
+from hostile import *
+endpoint, server, keys = sys.argv[1:]
+host, port = endpoint[6:].split(':')
+pair = dict(l.split() for l in open(keys) if not l.startswith('# '))
+context = zmq.Context()
+
+def flood_tcp():
+    s = context.socket(zmq.DEALER)
+    s.linger = 0
+    s.curve_serverkey = server.encode()
+    s.curve_publickey, s.curve_secretkey = pair['public-key'].encode(), pair['secret-key'].encode()
+    s.connect(endpoint)
+    for i in range(12800):
+        s.send(bytes(65536), zmq.SNDMORE)
+    s.send(b'')
+    return s
+
+def speaks(s):
+    try:
+        s.sendall(frame(request('metrics')))
+        return bool(s.recv(1 << 16))
+    except OSError:
+        return False
+$1
+os._exit(0)" "$ENDPOINT" "$SERVER" "$HOME/.config/mandelq/client.key"
+	still_runs "$WORKER"
+	mq status "${REMOTE[@]}"
+}
+
+@test "who floods from another machine costs those of this one no connection" {
+	start_remote 127.0.0.1 --client-memory=64M
+	local_and_remote '
+s, events = peer(), peer(EVENTS, b"SUB")
+events.sendall(frame(b"\1job/"))
+assert speaks(s)
+flooding = flood_tcp()
+end = time.time() + 20
+while "connections of other machines are closed" not in open(os.environ["LOG"]).read():
+    assert time.time() < end
+    time.sleep(0.05)
+time.sleep(1)
+assert speaks(s)
+call("submit", job={"width": 64, "height": 64, "iterations": 50})
+assert events.recv(100)
+assert resident() < 250, resident()'
+	[ "$(grep -c 'all connections are closed' "$LOG")" = 0 ]
+}
+
+@test "who floods from this machine does not hide behind another's connection" {
+	start_remote 127.0.0.1 --client-memory=64M
+	local_and_remote '
+quiet = socket.create_connection((host, int(port)))
+with Watch() as w:
+    sent, cuts = flood(PATH, b"DEALER", bytes(64 << 10), 3)
+assert cuts >= 2 and w.peak < w.before + 1200, (sent, cuts, w.peak)
+alive()
+time.sleep(0.6)
+assert resident() < w.before + 200, resident()'
+	grep -q 'all connections are closed' "$LOG"
+}
+
+@test "too many connections from other machines go alone" {
+	ulimit -n 256
+	start_remote
+	local_and_remote '
+s = peer()
+assert speaks(s)
+many = [socket.create_connection((host, int(port))) for n in range(180)]
+time.sleep(1)
+assert speaks(s)
+many[0].settimeout(5)
+# the greeting, then the end
+try:
+    while many[0].recv(100):
+        pass
+except ConnectionResetError:
+    pass'
+	grep -q 'connections, more than' "$LOG"
+	[ "$(grep -c 'all connections are closed' "$LOG")" = 0 ]
 }
