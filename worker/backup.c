@@ -16,9 +16,9 @@
 #include "src/message.h"
 #include "src/store/store.h"
 
-#define ANSWER_MS 30000 /* a large database takes the worker some time */
-#define BUSY_TRIES 100
-#define BUSY_MS 50
+#define ANSWER_MS 10000
+#define BUSY_TRIES 100 /* while a copy for somebody else is made */
+#define ASK_MS 50
 
 struct asker {
 	void *context, *socket;
@@ -139,7 +139,22 @@ static enum mq_status receive(struct asker *a, json_int_t handle, json_int_t byt
 	return s;
 }
 
-/* The worker makes no copy while it writes: ask again. */
+/* Until the worker has made it, however long that takes: it tells when it fails. */
+static enum mq_status await(struct asker *a, json_t **result, struct mq_error *err)
+{
+	enum mq_status s = MQ_OK;
+
+	while (!s && !json_is_true(json_object_get(*result, "ready"))) {
+		json_t *handle = json_incref(json_object_get(*result, "handle"));
+
+		json_decref(*result);
+		*result = NULL;
+		usleep(ASK_MS * 1000);
+		s = ask(a, "poll", json_pack("{s:o}", "handle", handle), result, NULL, 0, NULL, err);
+	}
+	return s == MQ_ESTALE ? mq_fail(err, s, "--backup: the worker has given the copy up: try again") : s;
+}
+
 static enum mq_status open_copy(struct asker *a, json_int_t *handle, json_int_t *bytes,
                                 struct mq_error *err)
 {
@@ -148,15 +163,19 @@ static enum mq_status open_copy(struct asker *a, json_int_t *handle, json_int_t 
 
 	for (int i = 0; s == MQ_EBUSY && i < BUSY_TRIES; i++) {
 		if (i)
-			usleep(BUSY_MS * 1000);
+			usleep(ASK_MS * 1000);
 		s = ask(a, "backup", json_object(), &result, NULL, 0, NULL, err);
 	}
-	if (s)
-		return s;
-	*handle = json_integer_value(json_object_get(result, "handle"));
-	*bytes = json_integer_value(json_object_get(result, "bytes"));
+	if (!s)
+		s = await(a, &result, err);
+	if (!s) {
+		*handle = json_integer_value(json_object_get(result, "handle"));
+		*bytes = json_integer_value(json_object_get(result, "bytes"));
+		if (*bytes <= 0)
+			s = mq_fail(err, MQ_EPROTO, "--backup: the worker has no copy to give");
+	}
 	json_decref(result);
-	return *bytes > 0 ? MQ_OK : mq_fail(err, MQ_EPROTO, "--backup: the worker has no copy to give");
+	return s;
 }
 
 static enum mq_status sync_dir(const char *path, struct mq_error *err)
@@ -179,7 +198,7 @@ static enum mq_status sync_dir(const char *path, struct mq_error *err)
 
 static enum mq_status receive_file(struct asker *a, const char *file, struct mq_error *err)
 {
-	json_int_t handle, bytes;
+	json_int_t handle = 0, bytes = 0;
 	char *temporary = NULL;
 	int fd = -1;
 	enum mq_status s = open_copy(a, &handle, &bytes, err);

@@ -24,6 +24,7 @@
 
 #include "src/log.h"
 #include "src/message.h"
+#include "worker/copying.h"
 #include "worker/devices.h"
 #include "worker/guard.h"
 #include "worker/metrics.h"
@@ -47,6 +48,7 @@ struct daemon {
 	struct mq_pool *pool;
 	struct mq_assembler *assembler;
 	struct mq_exports *exports;
+	struct mq_copying copying;
 	struct mq_schedule *schedule;
 	struct mq_service *service;
 	struct mq_remote remote;
@@ -205,6 +207,7 @@ static enum mq_status init_exports(struct daemon *d, struct mq_error *err)
 
 static void fini_exports(struct daemon *d)
 {
+	mq_copying_end(&d->copying);
 	mq_exports_close(d->exports);
 }
 
@@ -364,6 +367,7 @@ static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct m
 	if (d->remote_service)
 		mq_service_send(d->remote_service);
 	mq_publish_send(d->publish, now);
+	mq_copying_turn(&d->copying, &d->dir, d->exports);
 	return mq_schedule_after(d->schedule, err);
 }
 
@@ -432,6 +436,7 @@ static long poll_ms(struct daemon *d, int64_t stop_at, bool more, unsigned peers
 	if (more)
 		return 0;
 	sooner(&due, mq_exports_expire(d->exports, now));
+	sooner(&due, mq_copying_due(&d->copying));
 	sooner(&due, mq_publish_due(d->publish, now));
 	sooner(&due, mq_guard_due(&d->guard, peers));
 	sooner(&due, mq_retain_due(&d->retain, now));
@@ -545,7 +550,7 @@ static int run(struct daemon *d)
 	}
 	d->verbs = (struct mq_verbs){d->store, d->schedule, d->exports, &d->dir, d->devices.note,
 	                             mq_publish_endpoint(d->publish), mq_time_now_ms(), geteuid(),
-	                             d->set.limits, d->watchdog_ends};
+	                             d->set.limits, d->watchdog_ends, &d->copying};
 	d->remote_verbs = d->verbs;
 	d->remote_verbs.events = NULL; /* a socket of this machine */
 	d->retain = (struct mq_retain){(int64_t)d->set.keep_for_ms, d->set.keep_bytes, 0};

@@ -41,6 +41,7 @@ struct mq_export {
 	struct mq_region region;
 	int source_dir;
 	_Atomic uint32_t rows_done;
+	double part; /* without a job: how much of it main has made */
 	atomic_bool unwanted;
 	bool left;                 /* under the lock: the preparing thread frees it */
 };
@@ -353,7 +354,7 @@ static void export_state(const struct mq_export *x, struct mq_export_state *out)
 		out->bytes = x->bytes;
 		memcpy(out->sha256, x->sha256, sizeof out->sha256);
 	} else {
-		out->progress = (double)atomic_load(&x->rows_done) / x->region.height;
+		out->progress = x->job ? (double)atomic_load(&x->rows_done) / x->region.height : x->part;
 	}
 }
 
@@ -426,25 +427,46 @@ static void export_add(struct mq_exports *xs, struct mq_export *x, struct mq_exp
 	export_state(x, out);
 }
 
-enum mq_status mq_export_file(struct mq_exports *xs, int fd, int64_t now_ms,
-                              struct mq_export_state *out, struct mq_error *err)
+enum mq_status mq_export_promise(struct mq_exports *xs, int64_t now_ms, struct mq_export_state *out,
+                                 struct mq_error *err)
 {
 	struct mq_export *x = NULL;
-	struct stat st;
 	enum mq_status s = export_new(xs, now_ms, &x, err);
 
-	if (!s && fstat(fd, &st))
-		s = mq_fail_errno(err, errno, "looking at a file to hand out");
-	if (s) {
-		free(x);
-		close(fd);
-		return s;
+	if (!s)
+		export_add(xs, x, out);
+	return s;
+}
+
+bool mq_export_promised(struct mq_exports *xs, uint64_t handle, double progress)
+{
+	struct mq_export *x = *find(xs, handle);
+
+	if (x)
+		x->part = progress;
+	return x;
+}
+
+void mq_export_settle(struct mq_exports *xs, uint64_t handle, int fd, enum mq_status status,
+                      const struct mq_error *err)
+{
+	struct mq_export *x = *find(xs, handle);
+	struct stat st;
+
+	if (!x) {
+		if (fd >= 0)
+			close(fd);
+		return;
 	}
 	x->fd = fd;
-	x->bytes = (uint64_t)st.st_size;
+	x->status = status;
+	if (status)
+		x->error = *err;
+	else if (fstat(fd, &st))
+		x->status = mq_fail_errno(&x->error, errno, "looking at a file to hand out");
+	else
+		x->bytes = (uint64_t)st.st_size;
 	atomic_store(&x->done, true);
-	export_add(xs, x, out);
-	return MQ_OK;
 }
 
 enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_request *q,

@@ -56,9 +56,14 @@ enum mq_status mq_export_read(struct mq_exports *exports, uint64_t handle, uint6
 /* The job whose picture has now been read whole, from the first byte to the last, through this handle;
  * 0: not (yet), or something else. */
 int64_t mq_export_whole_read(struct mq_exports *exports, uint64_t handle);
-/* A file that is ready as it is; fd is taken over, also on failure. MQ_EBUSY, MQ_EIO, MQ_ENOMEM_HOST. */
-enum mq_status mq_export_file(struct mq_exports *exports, int fd, int64_t now_ms,
-                              struct mq_export_state *out, struct mq_error *err);
+/* A handle for a file that the main thread makes itself. It tells how far it is, false: nobody waits for it
+ * any more; and gives the file, which is taken over, or (fd -1) status and err, why there is none.
+ * MQ_EBUSY, MQ_ENOMEM_HOST. */
+enum mq_status mq_export_promise(struct mq_exports *exports, int64_t now_ms, struct mq_export_state *out,
+                                 struct mq_error *err);
+bool mq_export_promised(struct mq_exports *exports, uint64_t handle, double progress);
+void mq_export_settle(struct mq_exports *exports, uint64_t handle, int fd, enum mq_status status,
+                      const struct mq_error *err);
 void mq_export_end(struct mq_exports *exports, uint64_t handle);
 
 /* Closes what has been idle too long; returns ms until the next may be, or -1 when none is open. */

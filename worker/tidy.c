@@ -101,7 +101,7 @@ enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
 
 	/* Of a copy that was broken off; mostly there is none. */
 	(void)unlinkat(s->c.dir->work_fd, MQ_STATEDIR_BACKUP, 0);
-	(void)unlinkat(s->c.dir->work_fd, MQ_STATEDIR_BACKUP ".tmp", 0);
+	(void)unlinkat(s->c.dir->work_fd, MQ_STATEDIR_BACKUP "-wal", 0);
 	start.pictures = true;
 	if (!status)
 		status = mq_statedir_each(s->c.dir->pictures_fd, start_each, &start, err);

@@ -6,6 +6,7 @@
 
 #include "src/message.h"
 #include "src/store/store.h"
+#include "worker/copying.h"
 #include "worker/export.h"
 #include "worker/schedule.h"
 #include "worker/settings.h"
@@ -22,6 +23,7 @@ struct mq_verbs {
 	int64_t uid;          /* the worker's own */
 	struct mq_user_limits limits;
 	uint64_t watchdog_ends; /* how often a stuck worker was ended on this state directory */
+	struct mq_copying *copying;
 };
 
 /* What goes back. data (for "read") is owned, like result. */

@@ -178,36 +178,13 @@ enum mq_status mq_verb_close(struct mq_call *c, struct mq_error *err)
 	return mq_verb_reply(c, json_object(), err);
 }
 
-
-/* A file of a name that only we know, and that it has no longer than this call. */
-static enum mq_status make_copy(struct mq_call *c, int *fd, struct mq_error *err)
-{
-	char *path;
-	enum mq_status s;
-
-	if (asprintf(&path, "%s/work/" MQ_STATEDIR_BACKUP, c->v->dir->path) < 0)
-		return mq_verb_memory(err);
-	s = mq_store_backup(c->v->store, path, err);
-	if (!s) {
-		*fd = openat(c->v->dir->work_fd, MQ_STATEDIR_BACKUP, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (*fd < 0)
-			s = mq_fail(err, MQ_EIO, "the copy of the database cannot be opened");
-		(void)unlinkat(c->v->dir->work_fd, MQ_STATEDIR_BACKUP, 0); /* the next copy replaces one that stays */
-	}
-	free(path);
-	return s;
-}
-
 enum mq_status mq_verb_backup(struct mq_call *c, struct mq_error *err)
 {
 	struct mq_export_state x;
-	int fd = -1;
 	enum mq_status s;
 
 	if (!mq_verb_is_operator(c))
 		return mq_fail(err, MQ_EPERM, "only root and the worker's own user may copy the database");
-	s = make_copy(c, &fd, err);
-	if (!s)
-		s = mq_export_file(c->v->exports, fd, c->now_ms, &x, err);
+	s = mq_copying_begin(c->v->copying, c->v->store, c->v->dir, c->v->exports, c->now_ms, &x, err);
 	return s ? s : answer_export(c, &x, err);
 }

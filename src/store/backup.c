@@ -1,5 +1,8 @@
-/* backup: whole copies of a database by SQLite's backup API: of the open one, of one that nobody has
- * open, and of an old one before it is migrated. A copy has its name when it is whole and durable. */
+/* backup: whole copies of a database by SQLite's backup API: of the open one, page by page between its
+ * turns, of one that nobody has open, and of an old one before it is migrated.
+ *
+ * While a copy is being made the connection that it is made from carries its own writes into it: that is
+ * SQLite's promise for one connection, and the store has one. */
 #include "config.h"
 
 #include <errno.h>
@@ -12,26 +15,6 @@
 
 #include "src/failpoint.h"
 #include "src/store/store_private.h"
-
-static enum mq_status copy_pages(sqlite3 *from, sqlite3 *to, const char *path, struct mq_error *err)
-{
-	sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-	int rc, fault = mq_failpoint("store-backup");
-
-	if (!backup)
-		return mq_fail_sqlite(to, sqlite3_errcode(to), err, path);
-	rc = sqlite3_backup_step(backup, -1);
-	/* Its result is that of the step, unless only the end fails. */
-	if (sqlite3_backup_finish(backup) != SQLITE_OK && rc == SQLITE_DONE)
-		rc = sqlite3_errcode(to);
-	if (fault)
-		return mq_fail_errno(err, fault, "copying the database to %s", path);
-	if (rc == SQLITE_DONE)
-		return MQ_OK;
-	if ((rc & 0xff) == SQLITE_LOCKED || (rc & 0xff) == SQLITE_BUSY)
-		return mq_fail(err, MQ_EBUSY, "the database is being written: try again");
-	return mq_fail_sqlite(to, rc, err, path);
-}
 
 /* A copy of a database in WAL mode would make a log beside it for whoever opens it, and could not be
  * read where nothing can be written. */
@@ -87,49 +70,135 @@ static enum mq_status make_empty(const char *path, struct mq_error *err)
 	return MQ_OK;
 }
 
-static enum mq_status fill(sqlite3 *from, const char *path, struct mq_error *err)
+struct mq_copy {
+	sqlite3 *to;
+	sqlite3_backup *backup;
+	char *path;
+	bool done;
+};
+
+/* settings: how the copy is written. */
+static enum mq_status copy_open(sqlite3 *from, const char *path, const char *settings,
+                                struct mq_copy **out, struct mq_error *err)
 {
-	sqlite3 *to = NULL;
+	struct mq_copy *c = calloc(1, sizeof *c);
 	enum mq_status status;
 	int rc;
 
-	rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	if (c)
+		c->path = strdup(path);
+	if (!c || !c->path) {
+		free(c);
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a copy");
+	}
+	status = make_empty(path, err);
+	if (status != MQ_OK) {
+		free(c->path);
+		free(c);
+		return status;
+	}
+	rc = sqlite3_open_v2(path, &c->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(to, "PRAGMA synchronous = FULL; PRAGMA journal_mode = OFF", NULL, NULL, NULL);
-	status = rc == SQLITE_OK ? copy_pages(from, to, path, err) : mq_fail_sqlite(to, rc, err, path);
-	if (status == MQ_OK)
-		status = leave_wal(to, path, err);
-	if (sqlite3_close(to) != SQLITE_OK && status == MQ_OK)
-		status = mq_fail(err, MQ_EINTERNAL, "%s does not close", path);
+		rc = sqlite3_exec(c->to, settings, NULL, NULL, NULL);
+	if (rc == SQLITE_OK) {
+		c->backup = sqlite3_backup_init(c->to, "main", from, "main");
+		rc = c->backup ? SQLITE_OK : sqlite3_errcode(c->to);
+	}
+	if (rc != SQLITE_OK) {
+		status = mq_fail_sqlite(c->to, rc, err, path);
+		mq_copy_end(c);
+		return status;
+	}
+	*out = c;
+	return MQ_OK;
+}
+
+/* The last page has been copied: from here on the source changes without the copy. */
+static enum mq_status copy_close(struct mq_copy *c, struct mq_error *err)
+{
+	int rc = sqlite3_backup_finish(c->backup);
+	enum mq_status status = rc == SQLITE_OK ? leave_wal(c->to, c->path, err)
+	                                        : mq_fail_sqlite(c->to, rc, err, c->path);
+
+	c->backup = NULL;
+	if (sqlite3_close(c->to) != SQLITE_OK && status == MQ_OK)
+		status = mq_fail(err, MQ_EINTERNAL, "%s does not close", c->path);
+	c->to = NULL;
+	c->done = status == MQ_OK;
 	return status;
+}
+
+/* pages: -1 for all that are left. */
+static enum mq_status copy_pages(struct mq_copy *c, int pages, struct mq_error *err)
+{
+	int fault = mq_failpoint("store-backup");
+	int rc = fault ? SQLITE_OK : sqlite3_backup_step(c->backup, pages);
+
+	if (fault)
+		return mq_fail_errno(err, fault, "copying the database to %s", c->path);
+	if (rc == SQLITE_DONE)
+		return copy_close(c, err);
+	return rc == SQLITE_OK ? MQ_OK : mq_fail_sqlite(c->to, rc, err, c->path);
+}
+
+enum mq_status mq_copy_begin(struct mq_store *store, const char *path, struct mq_copy **out,
+                             struct mq_error *err)
+{
+	enum mq_status status = copy_open(store->db, path,
+	                                  "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"
+	                                  "PRAGMA locking_mode = EXCLUSIVE", out, err);
+
+	return status == MQ_ENOENT ? MQ_EIO : status;
+}
+
+enum mq_status mq_copy_step(struct mq_copy *c, int pages, double *progress, bool *done,
+                            struct mq_error *err)
+{
+	enum mq_status status = c->done ? MQ_OK : copy_pages(c, pages, err);
+	int total;
+
+	if (status != MQ_OK)
+		return status == MQ_ENOENT ? MQ_EIO : status;
+	*done = c->done;
+	*progress = 1;
+	total = c->done ? 0 : sqlite3_backup_pagecount(c->backup);
+	if (!c->done)
+		*progress = total > 0 ? 1 - (double)sqlite3_backup_remaining(c->backup) / total : 0;
+	return MQ_OK;
+}
+
+void mq_copy_end(struct mq_copy *c)
+{
+	if (!c)
+		return;
+	/* Failures have been told by the steps, or the copy is not wanted any more. */
+	if (c->backup)
+		(void)sqlite3_backup_finish(c->backup);
+	(void)sqlite3_close(c->to);
+	if (!c->done)
+		(void)unlink(c->path);
+	free(c->path);
+	free(c);
 }
 
 enum mq_status mq_backup_write(sqlite3 *db, const char *path, struct mq_error *err)
 {
 	char *temporary = sqlite3_mprintf("%s.tmp", path);
+	struct mq_copy *copy = NULL;
 	enum mq_status status;
 
 	if (!temporary)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	status = make_empty(temporary, err);
+	status = copy_open(db, temporary, "PRAGMA synchronous = FULL; PRAGMA journal_mode = OFF", &copy, err);
 	if (status == MQ_OK)
-		status = fill(db, temporary, err);
+		status = copy_pages(copy, -1, err);
 	if (status == MQ_OK)
 		status = give_name(temporary, path, err);
-	if (status != MQ_OK)
+	if (status != MQ_OK && copy)
 		(void)unlink(temporary); /* it may not be there */
+	mq_copy_end(copy);
 	sqlite3_free(temporary);
 	return status == MQ_ENOENT ? MQ_EIO : status;
-}
-
-enum mq_status mq_store_backup(struct mq_store *store, const char *path, struct mq_error *err)
-{
-	/* What is not committed yet may never be: it has no place in a copy. */
-	if (store->in_turn && store->changed)
-		return mq_fail(err, MQ_EBUSY, "the database is being written: try again");
-	if (store->in_turn)
-		mq_store_rollback(store);
-	return mq_backup_write(store->db, path, err);
 }
 
 enum mq_status mq_store_copy(const char *from, const char *path, struct mq_error *err)

@@ -198,10 +198,19 @@ const char *mq_store_engine(void);
 
 /* ---- copies (backup.c) ---- */
 
-/* A sound copy of the open database as a new file at path, durable. Between turns, or before the first
- * change of one: MQ_EBUSY otherwise, and the next turn may do it. MQ_ENOSPC, MQ_EIO: nothing is left. */
-enum mq_status mq_store_backup(struct mq_store *store, const char *path, struct mq_error *err);
-/* As mq_store_backup, of a database that nobody has open (the caller holds the state directory's lock). */
+/* A sound copy of the open database as a new file at path, made by steps between the turns: what they
+ * commit meanwhile is in it. A file that is there is replaced; only we can read the new one. It is not
+ * synced: whoever hands it on sees to that. MQ_ENOSPC, MQ_EIO, MQ_ENOMEM_HOST: nothing is left. */
+struct mq_copy;
+enum mq_status mq_copy_begin(struct mq_store *store, const char *path, struct mq_copy **out,
+                             struct mq_error *err);
+/* Between turns: copies so many pages of 4 KiB. *progress: 0 to 1. *done: the file is whole, and what the
+ * store writes from now on is not in it. MQ_EBUSY: within a turn, try again; other failures are final. */
+enum mq_status mq_copy_step(struct mq_copy *copy, int pages, double *progress, bool *done,
+                            struct mq_error *err);
+/* Before the store is closed. The file goes unless it is whole. Takes NULL. */
+void mq_copy_end(struct mq_copy *copy);
+/* All at once and durable, of a database that nobody has open (the caller holds the state directory's lock). */
 enum mq_status mq_store_copy(const char *from, const char *path, struct mq_error *err);
 
 /* ---- tiles and attempts (store_tile.c, store_attempt.c) ---- */

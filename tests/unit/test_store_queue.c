@@ -365,31 +365,86 @@ static int64_t ask_file(const char *path, const char *sql)
 	return value;
 }
 
-static void backup_of_an_open_store(void **state)
+static void step_to_the_end(struct mq_copy *copy)
+{
+	double progress, before = 0;
+	bool done = false;
+
+	while (!done) {
+		assert_ok(mq_copy_step(copy, 3, &progress, &done, err));
+		assert_true(progress >= before && progress <= 1);
+		before = progress;
+	}
+	assert_true(progress == 1);
+	mq_copy_end(copy);
+}
+
+static void copy_of_an_open_store(void **state)
 {
 	struct fixture *f = *state;
-	char copy[400];
+	struct mq_copy *copy;
+	double progress;
+	char path[400];
 	struct stat st;
+	bool done;
 
-	snprintf(copy, sizeof copy, "%s.copy", f->path);
-	add_job(f, 100, 1);
-	assert_int_equal(mq_store_backup(f->store, copy, NULL), MQ_EBUSY);
-	assert_int_equal(stat(copy, &st), -1);
+	snprintf(path, sizeof path, "%s.copy", f->path);
+	add_job(f, 5000, 1);
+	/* It may begin within a turn, and goes on after it. */
+	assert_ok(mq_copy_begin(f->store, path, &copy, err));
+	assert_int_equal(mq_copy_step(copy, 1, &progress, &done, NULL), MQ_EBUSY);
 	commit(f);
-	assert_ok(mq_store_backup(f->store, copy, err));
-	assert_int_equal(stat(copy, &st), 0);
+	assert_ok(mq_copy_step(copy, 10, &progress, &done, err));
+	assert_false(done);
+	assert_true(progress > 0 && progress < 0.9);
+	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
-	assert_int_equal(ask_file(copy, "SELECT count(*) FROM tiles"), 100);
-	assert_int_equal(ask_file(copy, "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok'"), 0);
+	/* What is committed meanwhile is in it, on pages that were copied and on new ones; what is undone is
+	 * not, even when it was so much that SQLite had written it. */
+	assert_ok(mq_store_meta_set(f->store, "paused", 7, err));
+	add_job(f, 1000, 1);
+	commit(f);
+	assert_ok(mq_copy_step(copy, 10, &progress, &done, err));
+	assert_int_equal(sqlite3_exec(f->store->db, "PRAGMA cache_size = 20", NULL, NULL, NULL), SQLITE_OK);
+	add_job(f, 20000, 1);
+	mq_store_rollback(f->store);
+	step_to_the_end(copy);
+	assert_int_equal(ask_file(path, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"), 0);
+	assert_int_equal(ask_file(path, "SELECT count(*) FROM tiles"), 6000);
+	assert_int_equal(ask_file(path, "SELECT count(*) FROM jobs"), 2);
+	assert_int_equal(ask_file(path, "SELECT value FROM meta WHERE name = 'paused'"), 7);
 	/* An older copy is replaced, and the store goes on. */
 	add_job(f, 1, 1);
 	commit(f);
-	assert_ok(mq_store_backup(f->store, copy, err));
-	assert_int_equal(ask_file(copy, "SELECT count(*) FROM jobs"), 2);
+	assert_ok(mq_copy_begin(f->store, path, &copy, err));
+	step_to_the_end(copy);
+	assert_int_equal(ask_file(path, "SELECT count(*) FROM jobs"), 3);
 	mq_store_close(f->store);
 	f->store = NULL;
-	assert_ok(mq_store_open(copy, &f->store, err));
-	assert_int_equal(add_job(f, 1, 1), 3);
+	assert_ok(mq_store_open(path, &f->store, err));
+	assert_int_equal(add_job(f, 1, 1), 4);
+}
+
+static void copy_that_is_given_up(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_copy *copy;
+	double progress;
+	char path[400];
+	struct stat st;
+	bool done;
+
+	snprintf(path, sizeof path, "%s.copy", f->path);
+	add_job(f, 1000, 1);
+	commit(f);
+	assert_ok(mq_copy_begin(f->store, path, &copy, err));
+	assert_ok(mq_copy_step(copy, 3, &progress, &done, err));
+	mq_copy_end(copy);
+	assert_int_equal(stat(path, &st), -1);
+	mq_copy_end(NULL);
+	assert_int_equal(mq_copy_begin(f->store, "/nowhere/copy", &copy, NULL), MQ_EIO);
+	add_job(f, 1, 1);
+	commit(f);
 }
 
 static void copy_of_what_a_killed_worker_left(void **state)
@@ -586,7 +641,8 @@ int main(void)
 		TEST(old_jobs_and_sums),
 		TEST(inside_is_summed),
 		TEST(numbers_of_the_queue),
-		TEST(backup_of_an_open_store),
+		TEST(copy_of_an_open_store),
+		TEST(copy_that_is_given_up),
 		TEST(copy_of_what_a_killed_worker_left),
 		BARE(from_schema_1),
 		TEST(from_schema_2),

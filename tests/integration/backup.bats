@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# --backup of a running worker: others are served meanwhile, and the copy is whole or not there.
+load helper
+
+# Python with jobs(N), paused ones of 65536 tiles, 4 MB of database each.
+driver() {
+	WORKER=$WORKER timeout 100 "$PYTHON" -c "
+import sys
+sys.path.insert(0, '$BATS_TEST_DIRNAME')
+from hostile import *
+
+def jobs(n):
+    for i in range(n):
+        r = call('submit', job={'width': 1 << 20, 'height': 65536, 'view': ['3', '4', '3', '4'],
+                                'iterations': 1, 'palette': 'gray', 'keep_counts': True})
+        assert r['status'] == 'ok', r
+
+COPY = STATE + '/work/backup.db'
+$1
+os._exit(0)"
+}
+
+# All that a database holds, as a hash.
+content() {
+	sqlite3 "$1" .sha3sum
+}
+
+@test "a large database is copied while others are served and change it" {
+	start_worker
+	mq pause --all
+	driver '
+jobs(24)
+assert os.path.getsize(STATE + "/mandelq.db") > 90 * 1000 * 1000
+copying = threading.Event()
+took = []
+def ask():
+    s = dealer()
+    copying.wait()
+    while copying.is_set():
+        begun = time.time()
+        s.send(request("status", ids=[1]))
+        assert s.poll(5000)
+        s.recv()
+        took.append(time.time() - begun)
+        time.sleep(0.002)
+asker = threading.Thread(target=ask)
+asker.start()
+copying.set()
+first = call("backup")["result"]
+assert not first["ready"] and first["bytes"] is None, first
+assert call("backup")["status"] == "busy"
+assert call("submit", job={"width": 8, "height": 8, "iterations": 5}, name="meanwhile")["status"] == "ok"
+assert call("priority", id=1, priority=77)["status"] == "ok"
+now, progress = call("poll", handle=first["handle"])["result"], [0]
+assert not now["ready"], "copied too soon for a test"
+while not now["ready"]:
+    progress.append(now["progress"])
+    now = call("poll", handle=first["handle"])["result"]
+    time.sleep(0.01)
+copying.clear()
+asker.join()
+assert progress == sorted(progress) and len(set(progress)) > 3 and progress[-1] < 1, progress
+assert not os.path.exists(COPY)
+took.sort()
+print("%d answers, half of them within %.1f ms, 19 of 20 within %.1f, all within %.1f" % (len(took),
+      *(1e3 * took[int(len(took) * q)] for q in (0.5, 0.95)), 1e3 * took[-1]), file=sys.stderr)
+assert len(took) >= 15 and took[int(len(took) * 0.95)] < 0.05, took
+s = dealer()
+with open("a.db", "wb") as f:
+    while f.tell() < now["bytes"]:
+        s.send(request("read", handle=first["handle"], offset=f.tell(), length=MIB))
+        f.write(s.recv_multipart()[1])'
+	mandelqd --backup=b.db
+	[ "$(sqlite3 a.db "PRAGMA quick_check; SELECT priority, (SELECT name FROM jobs WHERE id = 25) FROM jobs WHERE id = 1")" = \
+		"$(printf 'ok\n77|meanwhile')" ]
+	stop_worker
+	hash=$(content "$MANDELQ_STATE_DIR/mandelq.db")
+	[ "$(content a.db)" = "$hash" ]
+	[ "$(content b.db)" = "$hash" ]
+	ls -A "$MANDELQ_STATE_DIR/work"
+	[ -z "$(find "$MANDELQ_STATE_DIR/work" -name 'backup*')" ]
+}
+
+@test "a copy that nobody waits for is dropped, and another may begin" {
+	start_worker
+	mq pause --all
+	driver '
+jobs(4)
+for n in range(5):
+    first = call("backup")
+    assert first["status"] == "ok" and not first["result"]["ready"], first
+    assert os.path.exists(COPY)
+    call("close", handle=first["result"]["handle"])
+    end = time.time() + 5
+    while os.path.exists(COPY):
+        assert time.time() < end
+        time.sleep(0.005)
+assert call("poll", handle=first["result"]["handle"])["status"] == "stale"'
+	# who asks is killed: the copy before stays as it was
+	mandelqd --backup=b.db
+	hash=$(content b.db)
+	for delay in 0.01 0.03 0.06 0.1; do
+		mq submit "${SMALL[@]}" >/dev/null
+		mandelqd --backup=b.db &
+		sleep "$delay"
+		kill -9 $! || true
+		wait $! || true
+		[ "$(sqlite3 b.db 'PRAGMA quick_check')" = ok ]
+	done
+	mandelqd --backup=b.db
+	[ "$(content b.db)" != "$hash" ]
+	[ "$(ls ./*.tmp 2>/dev/null | wc -l)" = 0 ]
+}
+
+@test "a worker that is killed while it copies leaves nothing half" {
+	MANDELQ_FAILPOINTS=store-backup:5:kill start_worker
+	mq pause --all
+	driver 'jobs(1)'
+	run timeout 60 mandelqd --backup=b.db
+	[ "$status" = 1 ]
+	[[ $output == *"does not answer"* ]]
+	until_true 5 ended "$WORKER"
+	[ -e "$MANDELQ_STATE_DIR/work/backup.db" ]
+	[ -z "$(ls)" ]
+	start_worker
+	[ -z "$(find "$MANDELQ_STATE_DIR/work" -name 'backup*')" ]
+	mandelqd --backup=b.db
+	[ "$(sqlite3 b.db 'PRAGMA quick_check; SELECT count(*) FROM tiles')" = "$(printf 'ok\n65536')" ]
+}
+
+@test "a copy that fails says why, and the worker goes on" {
+	MANDELQ_FAILPOINTS=store-backup:5:enospc,store-backup:7:eio start_worker
+	mq pause --all
+	driver 'jobs(1)'
+	for why in 'No space' 'error'; do
+		run mandelqd --backup=b.db
+		[ "$status" = 1 ]
+		[[ $output == *"$why"* ]]
+		[ -z "$(find "$MANDELQ_STATE_DIR/work" -name 'backup*')" ]
+		[ -z "$(ls)" ]
+	done
+	mandelqd --backup=b.db
+	[ "$(sqlite3 b.db 'PRAGMA quick_check')" = ok ]
+}
