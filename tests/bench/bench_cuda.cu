@@ -2,10 +2,11 @@
  *
  *   bench_cuda [SIDE [LIMIT [plain]]]
  *
- * One line each for: the kernels of all tiles of the reference view (-2..2 squared) alone, in gray
+ * Prints lines of JSON: the kernels of all tiles of the reference view (-2..2 squared) alone, in gray
  * and in colour, on one to four streams; the same through the backend, with its transfers, for two to
- * four slots; and iterations per second without shortcuts. With `plain` the whole picture is also
- * rendered by kernels/escape.h as it stands, and pixels that differ are counted on the device.
+ * four slots; iterations per second without shortcuts; and the kernels as the backend runs them, in gray
+ * on four streams. With `plain` the whole picture is also rendered by kernels/escape.h as it stands,
+ * and pixels that differ are counted on the device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +98,8 @@ static void send(const struct bench *b, const struct mq_cuda_task *t, unsigned s
 	check((cudaError_t)mq_cuda_rest(t, 1, false, true, b->blocks, b->stream[stream]), "rest");
 }
 
-/* The kernels of all tiles. */
-static void kernels(struct bench *b, unsigned streams, unsigned channels)
+/* The kernels of all tiles, in ms. */
+static double kernels(struct bench *b, unsigned streams, unsigned channels)
 {
 	struct mq_cuda_control *host =
 		(struct mq_cuda_control *)malloc(b->tiles * sizeof *host);
@@ -128,8 +129,10 @@ static void kernels(struct bench *b, unsigned streams, unsigned channels)
 			inside += host[i].counter[k].inside;
 	}
 	free(host);
-	printf("kernels, %u ch, %u stream(s)  %9.2f ms  inside %llu, unfinished tiles %u\n", channels,
-	       streams, best * 1e3, inside, unfinished);
+	printf("{\"figure\":\"GPU kernels, all runs\",\"streams\":%u,\"channels\":%u,\"side\":%u,\"ms\":%.2f,"
+	       "\"inside\":%llu,\"unfinished_tiles\":%u}\n",
+	       streams, channels, b->side, best * 1e3, inside, unfinished);
+	return best * 1e3;
 }
 
 __global__ void plain_kernel(const __grid_constant__ struct mq_cuda_task t,
@@ -159,10 +162,10 @@ __global__ void plain_kernel(const __grid_constant__ struct mq_cuda_task t,
 		atomicAdd(differing, 1ull);
 }
 
-static void compare(struct bench *b, unsigned channels)
+/* How many pixels differ from the plain loop's. */
+static unsigned long long compare(struct bench *b, unsigned channels)
 {
 	unsigned long long differing = 0;
-	double start = now();
 
 	check(cudaMemset(b->control, 0, b->tiles * sizeof *b->control), "memset");
 	check(cudaMemset(b->differing, 0, sizeof differing), "memset");
@@ -177,8 +180,7 @@ static void compare(struct bench *b, unsigned channels)
 	}
 	check(cudaDeviceSynchronize(), "plain");
 	check(cudaMemcpy(&differing, b->differing, sizeof differing, cudaMemcpyDeviceToHost), "copy");
-	printf("plain loop, %u channel(s)      %9.2f ms  differing pixels %llu\n", channels,
-	       (now() - start) * 1e3, differing);
+	return differing;
 }
 
 /* Tiles through the backend, with their transfers. */
@@ -217,8 +219,9 @@ static void backend(struct bench *b, unsigned channels, unsigned slots)
 		}
 		start = now() - start;
 	}
-	printf("backend, %u ch, %u slots       %9.2f ms  sum of tiles' seconds %.2f ms\n", channels, slots,
-	       start * 1e3, seconds * 1e3);
+	printf("{\"figure\":\"GPU backend\",\"channels\":%u,\"slots\":%u,\"side\":%u,\"ms\":%.2f,"
+	       "\"sum_of_tiles_ms\":%.2f}\n",
+	       channels, slots, b->side, start * 1e3, seconds * 1e3);
 	gpu->ops->close(gpu);
 }
 
@@ -246,8 +249,10 @@ static void brute(struct bench *b)
 			exit(1);
 		}
 	}
-	printf("without shortcuts            %9.2f ms  %.3f T iterations/s, inside %llu\n",
-	       r.seconds * 1e3, (double)side * side * limit / r.seconds * 1e-12, (unsigned long long)r.inside);
+	printf("{\"figure\":\"GPU without shortcuts\",\"side\":%u,\"limit\":%u,\"ms\":%.2f,"
+	       "\"t_iterations_per_s\":%.3f,\"inside\":%llu}\n",
+	       side, limit, r.seconds * 1e3, (double)side * side * limit / r.seconds * 1e-12,
+	       (unsigned long long)r.inside);
 	gpu->ops->close(gpu);
 }
 
@@ -258,8 +263,8 @@ int main(int argc, char **argv)
 
 	memset(&b, 0, sizeof b);
 	if (mq_cuda_count(why) == 0) {
-		printf("skipped: %s\n", why);
-		return 77;
+		fprintf(stderr, "no GPU: %s\n", why);
+		return 1;
 	}
 	b.side = argc > 1 ? (uint32_t)atoi(argv[1]) : 65536;
 	b.limit = argc > 2 ? (uint32_t)atoi(argv[2]) : 10000;
@@ -285,18 +290,20 @@ int main(int argc, char **argv)
 		check(cudaMalloc((void **)&b.scratch[i], 2 * CAPACITY * sizeof(struct mq_cuda_entry) +
 		                 (size_t)b.rows * b.side / MQ_CUDA_CHUNK + 1), "malloc");
 	}
+	double gray = 0;
+
 	for (unsigned i = 1; i <= STREAMS; i++) {
-		kernels(&b, i, 1);
-		kernels(&b, i, 3);
+		gray = kernels(&b, i, 1);
+		(void)kernels(&b, i, 3);
 	}
 	for (unsigned i = 2; i <= STREAMS; i++) {
 		backend(&b, 1, i);
 		backend(&b, 3, i);
 	}
 	brute(&b);
-	if (argc > 3) {
-		compare(&b, 1);
-		compare(&b, 3);
-	}
+	printf("{\"figure\":\"GPU kernels\",\"streams\":%u,\"side\":%u,\"ms\":%.2f", STREAMS, b.side, gray);
+	if (argc > 3)
+		printf(",\"pixels_differ\":%llu,\"rgb_pixels_differ\":%llu", compare(&b, 1), compare(&b, 3));
+	printf("}\n");
 	return 0;
 }

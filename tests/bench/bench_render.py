@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Whole programs, from their start to the picture on disk, beside their rivals in the same run.
 
-bench_render.py BUILD_DIR shallow [REPEATS] | reference [SIDE]: prints one line of JSON. CPU seconds and peak
+bench_render.py BUILD_DIR shallow [REPEATS] | reference [SIDE] | warm [SIDE]: prints lines of JSON. CPU seconds and peak
 memory are of a program and of all that it starts; a private worker is part of `mandelq render`. Rivals that
 are not installed are left out. Pictures go to MQ_BENCH_DIR, or the folder for temporary files.
 
@@ -9,14 +9,18 @@ shallow: 1920 x 1080 at -0.743643887037151, 0.131825904205330, zoom 1e4, 5000 it
 repeats, which take turns. fractalnow interpolates and XaoS guesses by their own defaults; mandelq computes
 every pixel.
 reference: -2..2 squared, 10000 iterations, gray, SIDE x SIDE (65536), once.
+warm: the same three times, then in colour and smooth, on a worker with a GPU that has rendered before: from
+created to finished, by the worker's own times.
 """
+import datetime
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 
-from measured import emit, program
+from measured import emit, program, worker
 
 build = sys.argv[1]
 VIEW = "-0.743643887037151 0.131825904205330 0.000711111111111111 0.0004"
@@ -99,8 +103,35 @@ def reference(side):
              peak_rss_mib=round(used["peak_rss_kib"] / 1024, 1), bytes=used["bytes"])
 
 
+def warm(side):
+    with worker(build, "--device-memory=4G", device="cuda") as (pid, endpoint):
+        def client(*arguments):
+            done = subprocess.run([build + "/mandelq", *arguments, "--endpoint=" + endpoint], check=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            return done.stdout
+
+        def rendered(size, *options):
+            job = client("submit", "--view=-2,2,-2,2", "--iterations=10000", f"--size={size}", "--wait", "--quiet",
+                         *options).strip()
+            row = json.loads(client("status", "--json", job))[0]
+            created, finished = (datetime.datetime.fromisoformat(row[k].replace("Z", "+00:00"))
+                                 for k in ("created", "finished"))
+            return round((finished - created).total_seconds(), 3), row
+
+        rendered(4096, "--palette=gray")
+        best, row = min((rendered(side, "--palette=gray") for _ in range(3)), key=lambda pair: pair[0])
+        with open(f"/proc/{pid}/status") as f:
+            peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+        emit("reference job, GPU", side=side, wall_s=best, compute_s=row["compute_seconds"],
+             bytes=row["output"]["bytes"], sha256=row["output"]["sha256"], peak_rss_mib=round(peak / 1024, 1))
+        best, row = rendered(side)
+        emit("reference job, GPU, RGB", side=side, wall_s=best, bytes=row["output"]["bytes"])
+
+
 number = int(sys.argv[3]) if len(sys.argv) > 3 else None
 if sys.argv[2] == "shallow":
     shallow(number or 3)
+elif sys.argv[2] == "warm":
+    warm(number or 65536)
 else:
     reference(number or 65536)

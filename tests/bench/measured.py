@@ -55,13 +55,13 @@ def call(socket, verb, **args):
 
 
 @contextlib.contextmanager
-def worker(build, *options):
+def worker(build, *options, device="cpu"):
     """A mandelqd of its own; gives its process id and its endpoint. Its state lies in MQ_BENCH_DIR, or in
     the folder for temporary files.
     """
     with tempfile.TemporaryDirectory(prefix="mqb", dir=os.environ.get("MQ_BENCH_DIR")) as folder:
         with open(folder + "/log", "wb") as log:
-            process = subprocess.Popen([build + "/mandelqd", "--state-dir", folder + "/s", "--device=cpu",
+            process = subprocess.Popen([build + "/mandelqd", "--state-dir", folder + "/s", "--device=" + device,
                                         "--log-level=warn", *options], stderr=log)
         try:
             yield process.pid, f"ipc://{folder}/s/mandelqd.sock"

@@ -2,7 +2,7 @@
 """The benches, one after the other: JSON lines into a file, then a table of what the figures are to reach.
 
 run.py BUILD_DIR [--out=FILE] [--only=NAME[,NAME]] [--brief]
-    names: cpu png shallow queue daemon reference; --brief takes smaller pictures and fewer repeats.
+    names: cpu png shallow queue daemon reference, and cuda and warm where there is a GPU; --brief takes smaller pictures and fewer repeats.
 
 `make bench` calls it; BENCHMARKS.md says how each figure is made and what it came to. A figure that misses its
 mark is shown as such and is no failure: only a bench that breaks is. Each line has the load average
@@ -26,7 +26,7 @@ def benches(build, brief):
         return [PYTHON, f"{HERE}/{name}.py", build, *arguments]
 
     scratch = os.environ.get("MQ_BENCH_DIR") or os.environ.get("TMPDIR") or "/tmp"
-    return {
+    found = {
         "cpu": built("bench_cpu", "2048" if brief else "4096", "2" if brief else "3"),
         "png": built("bench_png", scratch, "2048" if brief else "8192", "2" if brief else "3"),
         "shallow": script("bench_render", "shallow", "1" if brief else "3"),
@@ -34,6 +34,10 @@ def benches(build, brief):
         "daemon": script("bench_daemon", "100" if brief else "500", "5" if brief else "30"),
         "reference": script("bench_render", "reference", "8192" if brief else "65536"),
     }
+    if os.path.exists("/dev/nvidiactl") and os.path.exists(f"{build}/tests/bench/bench_cuda"):
+        found["cuda"] = built("bench_cuda", "16384" if brief else "65536", "10000", "plain")
+        found["warm"] = script("bench_render", "warm", "8192" if brief else "65536")
+    return found
 
 
 # figure, the key in its line, how it reads, and what it must reach.
@@ -60,6 +64,11 @@ MARKS = [
     ("queue", "submits_per_s", "submits a second", ">=", 700),
     ("queue", "finished_per_s", "finished jobs a second", ">=", 300),
     ("status while all cores render", "p99_ms", "ms at the 99th percentile", "<=", 50),
+    ("GPU kernels", "ms", "ms, all tiles of the reference job", "<=", 80),
+    ("GPU kernels", "pixels_differ", "pixels that differ", "<=", 0),
+    ("GPU without shortcuts", "t_iterations_per_s", "T iterations a second", ">=", 3.5),
+    ("reference job, GPU", "wall_s", "s, submit to durable", "<=", 0.6),
+    ("reference job, GPU, RGB", "wall_s", "s, submit to durable", "<=", 2),
     ("idle worker", "wakeups", "wake-ups", "<=", 0),
     ("idle worker", "resident_mib", "MiB resident", "<=", 30),
 ]
