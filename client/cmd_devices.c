@@ -8,9 +8,9 @@
 #include "client/table.h"
 
 static const char *const titles[] = {
-	"DEVICE", "STATE", "FREE", "MEMORY", "BUFFERS", "TILE", "THREADS", "SPEED", "MODEL",
+	"DEVICE", "STATE", "FREE", "MEMORY", "BUFFERS", "TILE", "THREADS", "SPEED", "UUID", "MODEL",
 };
-static const bool right[] = { false, false, true, true, true, true, true, true, false };
+static const bool right[] = { false, false, true, true, true, true, true, true, false, false };
 #define COLUMNS (sizeof(titles) / sizeof(titles[0]))
 
 static const struct mq_table table = { titles, right, COLUMNS, -1 };
@@ -26,7 +26,7 @@ static char *amount(const json_t *device, const char *key, char out[32])
 
 static json_t *line(const json_t *d)
 {
-	char free_[32], total[32], held[32], tile[32], threads[32], speed[40], model[400];
+	char free_[32], total[32], held[32], tile[32], threads[32], speed[40], uuid[64], model[400];
 	double rate = mq_row_number(d, "pixels_per_second", 0);
 	double bytes = mq_row_number(d, "tile_bytes", 0) * mq_row_number(d, "slots", 0);
 
@@ -37,13 +37,15 @@ static json_t *line(const json_t *d)
 	snprintf(model, sizeof(model), "%s%s%s", mq_row_text(d, "model", ""), failure ? ": " : "",
 	         failure ? failure : "");
 	mq_say_clean(model);
-	return json_pack("[s,s,s,s,s,s,s,s,s]", mq_row_text(d, "name", "?"),
+	snprintf(uuid, sizeof(uuid), "%s", mq_row_text(d, "uuid", "-"));
+	mq_say_clean(uuid);
+	return json_pack("[s,s,s,s,s,s,s,s,s,s]", mq_row_text(d, "name", "?"),
 			 failure                                    ? "failed"
 			 : json_is_true(json_object_get(d, "busy")) ? "busy"
 								    : "idle",
 			 amount(d, "memory_free", free_), amount(d, "memory_total", total),
 			 bytes > 0 ? mq_say_bytes(bytes, held) : "none", amount(d, "tile_bytes", tile),
-			 threads, speed, model);
+			 threads, speed, uuid, model);
 }
 
 static enum mq_status print_devices(const json_t *devices, struct mq_error *err)

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/uuid.h"
 #include "src/scene.h"
 #include "src/status.h"
 
@@ -22,6 +23,7 @@ struct mq_backend;
 struct mq_device_info {
 	char name[96];        /* "cpu" or "cuda:0" */
 	char model[128];      /* "AMD EPYC, avx512, 2 threads"; "NVIDIA H200" */
+	char uuid[MQ_UUID_SIZE]; /* of a GPU; "" for a CPU */
 	uint64_t memory_free, memory_total; /* bytes; of the device, or of the host for a CPU */
 	unsigned threads;     /* that render; 0 for a GPU */
 };
@@ -79,6 +81,9 @@ enum mq_status mq_cpu_open(unsigned threads, struct mq_backend **out, struct mq_
 /* CUDA (cuda.c, or cuda_stub.c in a build without). Never fails: how many devices can be used, and in
  * `why` one line when there are none or fewer ("built without CUDA", "driver 550 found, 580 needed"). */
 unsigned mq_cuda_count(char why[256]);
+/* The index of the device that has this UUID, or the only one whose UUID begins so (uuid.h); opens
+ * nothing. MQ_EINVAL: none or several (the text lists them), or no device at all (it says why). */
+enum mq_status mq_cuda_find(const char *uuid, unsigned *index, struct mq_error *err);
 /* index: in PCI bus order. MQ_EINVAL: no such device. */
 enum mq_status mq_cuda_open(unsigned index, struct mq_backend **out, struct mq_error *err);
 

@@ -391,6 +391,32 @@ unsigned mq_cuda_count(char why[256])
 	return e == cudaSuccess && count > 0 ? (unsigned)count : 0;
 }
 
+enum mq_status mq_cuda_find(const char *uuid, unsigned *index, struct mq_error *err)
+{
+	char why[256], (*all)[MQ_UUID_SIZE];
+	unsigned count = mq_cuda_count(why);
+	enum mq_status st = MQ_OK;
+
+	if (!count)
+		return mq_fail(err, MQ_EINVAL, "there is no %.40s: %s", uuid, why);
+	all = calloc(count, sizeof *all);
+	if (!all)
+		return mq_cuda_no_host_memory(err, count * sizeof *all);
+	for (unsigned i = 0; !st && i < count; i++) {
+		struct cudaDeviceProp prop;
+		cudaError_t e = cudaGetDeviceProperties(&prop, (int)i);
+
+		if (e == cudaSuccess)
+			mq_uuid_format((const unsigned char *)prop.uuid.bytes, all[i]);
+		else
+			st = mq_cuda_device_error(err, e, "cannot ask for a device's UUID");
+	}
+	if (!st)
+		st = mq_uuid_find(uuid, (const char(*)[MQ_UUID_SIZE])all, count, index, err);
+	free(all);
+	return st;
+}
+
 enum mq_status mq_cuda_open(unsigned index, struct mq_backend **out, struct mq_error *err)
 {
 	struct cudaDeviceProp prop;
@@ -421,6 +447,7 @@ enum mq_status mq_cuda_open(unsigned index, struct mq_backend **out, struct mq_e
 	}
 	snprintf(b->info.name, sizeof b->info.name, "cuda:%u", index);
 	snprintf(b->info.model, sizeof b->info.model, "%.127s", prop.name);
+	mq_uuid_format((const unsigned char *)prop.uuid.bytes, b->info.uuid);
 	*out = &b->base;
 	return MQ_OK;
 fail:

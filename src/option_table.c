@@ -22,7 +22,7 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	{ .id = MQ_OPT_ENDPOINT, .name = "endpoint", .value = "URI", .scopes = ALL, .config = true,
 	  .standard = "ipc://STATE_DIR/mandelqd.sock", .help = "where the worker listens; tcp:// too" },
 	{ .id = MQ_OPT_DEVICE, .name = "device", .value = "NAME", .scopes = WORKER, .repeats = true,
-	  .config = true, .standard = "auto", .help = "auto, cpu, cuda or cuda:N" },
+	  .config = true, .standard = "auto", .help = "auto, cpu, cuda, cuda:N or GPU-UUID" },
 	{ .id = MQ_OPT_THREADS, .name = "threads", .value = "N", .scopes = WORKER, .config = true,
 	  .standard = "what the affinity mask and the cgroup allow", .help = "CPU threads" },
 	{ .id = MQ_OPT_DEVICE_MEMORY, .name = "device-memory", .value = "SIZE", .scopes = WORKER,

@@ -1,9 +1,12 @@
 /* devices: see devices.h. */
 #include "worker/devices.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define INDEX_MAX 1000
 
 static void note_add(struct mq_devices *d, const char *text)
 {
@@ -68,14 +71,55 @@ static enum mq_status open_auto(struct mq_devices *d, unsigned threads, struct m
 	return open_cpu(d, threads, err);
 }
 
+/* N of "cuda:N" */
+static bool read_index(const char *name, unsigned *index)
+{
+	unsigned long n;
+	char *end;
+
+	if (strncmp(name, "cuda:", 5) || name[5] < '0' || name[5] > '9')
+		return false;
+	n = strtoul(name + 5, &end, 10);
+	*index = (unsigned)n;
+	return !*end && n <= INDEX_MAX;
+}
+
+enum mq_status mq_devices_check_name(const char *name, struct mq_error *err)
+{
+	unsigned index;
+
+	if (!strcmp(name, "auto") || !strcmp(name, "cpu") || !strcmp(name, "cuda") ||
+	    read_index(name, &index) || mq_uuid_is_prefix(name))
+		return MQ_OK;
+	return mq_fail(err, MQ_EINVAL, "--device: '%s' is none of auto, cpu, cuda, cuda:N, GPU-UUID", name);
+}
+
+/* A device by its number or UUID. */
+static enum mq_status open_one_cuda(struct mq_devices *d, const char *name, struct mq_error *err)
+{
+	struct mq_error cause = {""};
+	char why[256] = "";
+	unsigned index, n;
+
+	if (!read_index(name, &index)) {
+		enum mq_status s = mq_cuda_find(name, &index, &cause);
+
+		return s ? mq_fail(err, s, "--device: %s", cause.text) : open_cuda(d, index, err);
+	}
+	n = mq_cuda_count(why);
+	if (index >= n)
+		return mq_fail(err, MQ_EINVAL, "--device: there is no %s: %u CUDA device%s%s%s", name, n,
+		               n == 1 ? "" : "s", *why ? ", " : "", why);
+	return open_cuda(d, index, err);
+}
+
 static enum mq_status open_named(struct mq_devices *d, const char *name, unsigned threads,
                                  struct mq_error *err)
 {
-	char *end;
-	unsigned long index;
-	char why[256] = "";
-	unsigned n;
+	enum mq_status s = mq_devices_check_name(name, err);
 
+	if (s)
+		return s;
 	if (d->count == MQ_DEVICES_MAX)
 		return mq_fail(err, MQ_EINVAL, "--device: at most %d devices", MQ_DEVICES_MAX);
 	if (!strcmp(name, "auto"))
@@ -84,16 +128,7 @@ static enum mq_status open_named(struct mq_devices *d, const char *name, unsigne
 		return open_cpu(d, threads, err);
 	if (!strcmp(name, "cuda"))
 		return open_all_cuda(d, err);
-	if (strncmp(name, "cuda:", 5) || name[5] < '0' || name[5] > '9')
-		return mq_fail(err, MQ_EINVAL, "--device: '%s' is none of auto, cpu, cuda, cuda:N", name);
-	index = strtoul(name + 5, &end, 10);
-	if (*end || index > 1000)
-		return mq_fail(err, MQ_EINVAL, "--device: '%s' is none of auto, cpu, cuda, cuda:N", name);
-	n = mq_cuda_count(why);
-	if (index >= n)
-		return mq_fail(err, MQ_EINVAL, "--device: there is no %s: %u CUDA device%s%s%s", name, n,
-		               n == 1 ? "" : "s", *why ? ", " : "", why);
-	return open_cuda(d, (unsigned)index, err);
+	return open_one_cuda(d, name, err);
 }
 
 enum mq_status mq_devices_open(const char *const *names, unsigned count, unsigned threads,

@@ -13,8 +13,12 @@ struct mq_devices {
 	char note[512]; /* "cuda:0 NVIDIA H200", "CPU only: built without CUDA" */
 };
 
-/* names[0 .. count-1]: auto, cpu, cuda, cuda:N; none is auto. MQ_EINVAL: one that cannot be had was
- * asked for (says why); everything opened so far is closed again. */
+/* Is it auto, cpu, cuda, cuda:N, or the UUID of a GPU (or its beginning), whether or not there is such a
+ * device? MQ_EINVAL names the option. */
+enum mq_status mq_devices_check_name(const char *name, struct mq_error *err);
+
+/* names[0 .. count-1], none is auto. MQ_EINVAL: one that cannot be had was asked for (says why, and what
+ * there is); everything opened so far is closed again. A device named twice is opened twice. */
 enum mq_status mq_devices_open(const char *const *names, unsigned count, unsigned threads,
                                struct mq_devices *out, struct mq_error *err);
 

@@ -116,8 +116,9 @@ json_t *mq_report_attempt(const struct mq_attempt_info *a)
 
 json_t *mq_report_device(const struct mq_device_report *d)
 {
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s?}", "name", d->info.name, "model",
-	                 d->info.model, "memory_free", (json_int_t)d->info.memory_free, "memory_total",
+	return json_pack("{s:s, s:s, s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s?}", "name", d->info.name,
+	                 "model", d->info.model, "uuid", d->info.uuid[0] ? d->info.uuid : NULL,
+	                 "memory_free", (json_int_t)d->info.memory_free, "memory_total",
 	                 (json_int_t)d->info.memory_total, "tile_bytes", (json_int_t)d->tile_bytes,
 	                 "slots", (json_int_t)d->slots, "threads", (json_int_t)d->info.threads,
 	                 "pixels_per_second",

@@ -392,6 +392,29 @@ static void test_no_such_device(void **state)
 	assert_string_not_equal(err.text, "");
 }
 
+static void test_uuid(void **state)
+{
+	struct mq_device_info info;
+	struct mq_error err = { "" };
+	unsigned index = 99;
+	char beginning[MQ_UUID_SIZE];
+
+	(void)state;
+	gpu->ops->info(gpu, &info);
+	print_message("%s %s %s\n", info.name, info.uuid, info.model);
+	assert_int_equal(strlen(info.uuid), MQ_UUID_SIZE - 1);
+	assert_true(mq_uuid_is_prefix(info.uuid));
+	assert_int_equal(mq_cuda_find(info.uuid, &index, &err), MQ_OK);
+	assert_int_equal(index, 0);
+	index = 99;
+	snprintf(beginning, sizeof beginning, "gpu-%.23s", info.uuid + 4);
+	assert_int_equal(mq_cuda_find(beginning, &index, &err), MQ_OK);
+	assert_int_equal(index, 0);
+	assert_int_equal(mq_cuda_find("GPU-00000000-0000-0000-0000-000000000000", &index, &err), MQ_EINVAL);
+	assert_non_null(strstr(err.text, info.uuid));
+	assert_non_null(strstr(err.text, "cuda:0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_no_such_device),
+		cmocka_unit_test(test_uuid),
 	};
 	struct mq_error err = { "" };
 	char why[256];
