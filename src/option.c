@@ -303,7 +303,8 @@ static enum mq_status config_set(struct config *c, const char *section, const ch
 	struct mq_error *err = &c->error;
 	bool on = true;
 	const char *kept;
-	char origin[520];
+	char text[520];
+	const char *origin;
 	enum mq_status status;
 
 	if (section[0])
@@ -329,11 +330,27 @@ static enum mq_status config_set(struct config *c, const char *section, const ch
 	if (c->given[o->id] || !on)
 		return MQ_OK;
 	kept = config_keep(c->options, value);
-	snprintf(origin, sizeof(origin), "%.500s:%u", c->path, c->line);
-	c->options->origin[o->id] = config_keep(c->options, origin);
-	if (!kept || !c->options->origin[o->id])
+	snprintf(text, sizeof(text), "%.500s:%u", c->path, c->line);
+	origin = config_keep(c->options, text);
+	if (!kept || !origin)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for the value of %s", o->name);
-	return set(c->options, o, kept, err);
+	status = set(c->options, o, kept, err);
+	if (status == MQ_OK) {
+		c->options->origin[o->id] = origin;
+		if (o->repeats)
+			c->options->repeated_origin[c->options->count[o->id] - 1] = origin;
+	}
+	return status;
+}
+
+enum mq_status mq_option_blame(const char *origin, enum mq_status status, struct mq_error *err)
+{
+	struct mq_error cause;
+
+	if (status == MQ_OK || !origin || !err)
+		return status;
+	cause = *err;
+	return mq_fail(err, status, "%s: %s", origin, cause.text);
 }
 
 static int config_entry(void *user, const char *section, const char *name, const char *value)

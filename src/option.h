@@ -81,6 +81,7 @@ struct mq_options {
 	unsigned count[MQ_OPT_COUNT];                       /* 0: not given */
 	const char *value[MQ_OPT_COUNT];                    /* last value; "" for a switch */
 	const char *repeated[MQ_OPTION_REPEAT_MAX];         /* values of the option that repeats (--device) */
+	const char *repeated_origin[MQ_OPTION_REPEAT_MAX];  /* as origin */
 	const char **operand;                               /* what is no option, in order */
 	size_t operands;
 	const char *origin[MQ_OPT_COUNT];                   /* "FILE:LINE"; NULL: the command line */
@@ -97,6 +98,10 @@ void mq_options_clear(struct mq_options *options);
  * section. Options already given are left alone. MQ_EINVAL with "FILE:LINE: ..."; MQ_ENOENT. */
 enum mq_status mq_options_read_config(struct mq_options *options, unsigned scope, const char *path,
                                       struct mq_error *err);
+
+/* Puts "FILE:LINE: " before the text of a failure when the value that caused it has such an origin; gives
+ * status again. For whoever checks a value. */
+enum mq_status mq_option_blame(const char *origin, enum mq_status status, struct mq_error *err);
 
 /* Prints one line an option of the scope, aligned. */
 void mq_options_help(FILE *out, unsigned scope);

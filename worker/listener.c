@@ -221,16 +221,22 @@ void mq_listener_stop(struct mq_listener *l)
 	end(l);
 }
 
+enum mq_status mq_listener_check(const char *endpoint, struct mq_error *err)
+{
+	if (!strncmp(endpoint, SCHEME, strlen(SCHEME)) && endpoint[strlen(SCHEME)] == '/')
+		return MQ_OK;
+	return mq_fail(err, MQ_EINVAL, "--endpoint: %s is neither ipc:///ABSOLUTE/PATH nor tcp://ADDRESS:PORT",
+	               endpoint);
+}
+
 enum mq_status mq_listener_open(struct mq_listener *l, const char *endpoint, int type,
                                 const struct mq_listener_option *options, size_t option_count,
                                 struct mq_error *err)
 {
-	enum mq_status s;
+	enum mq_status s = mq_listener_check(endpoint, err);
 
-	if (strncmp(endpoint, SCHEME, strlen(SCHEME)) || endpoint[strlen(SCHEME)] != '/')
-		return mq_fail(err, MQ_EINVAL,
-		               "--endpoint: %s is neither ipc:///ABSOLUTE/PATH nor tcp://ADDRESS:PORT",
-		               endpoint);
+	if (s)
+		return s;
 	*l = (struct mq_listener){.type = type, .options = options, .option_count = option_count};
 	l->endpoint = strdup(endpoint);
 	if (!l->endpoint)

@@ -122,8 +122,11 @@ static enum mq_status set_log_level(const struct mq_options *o, struct mq_error 
 			mq_log_set_level((enum mq_log_level)i);
 			return MQ_OK;
 		}
-	return mq_fail(err, MQ_EINVAL, "--log-level: '%s' is none of error, warn, info, debug",
-	               o->value[MQ_OPT_LOG_LEVEL]);
+	return mq_option_blame(o->origin[MQ_OPT_LOG_LEVEL],
+	                       mq_fail(err, MQ_EINVAL,
+	                               "--log-level: '%s' is none of error, warn, info, debug",
+	                               o->value[MQ_OPT_LOG_LEVEL]),
+	                       err);
 }
 
 int main(int argc, char **argv)

@@ -16,9 +16,9 @@ static void line(FILE *out, const struct mq_option *o, const char *value, const 
 }
 
 /* Where an option that was given came from. */
-static const char *origin_of(const struct mq_options *options, enum mq_option_id id)
+static const char *named(const char *origin)
 {
-	return options->origin[id] ? options->origin[id] : "command line";
+	return origin ? origin : "command line";
 }
 
 /* The value that holds although no option says so, or NULL. */
@@ -55,9 +55,9 @@ static void print_one(const struct mq_print_config *c, const struct mq_option *o
 
 	if (options->count[o->id] && o->repeats) {
 		for (unsigned i = 0; i < options->count[o->id]; i++)
-			line(out, o, options->repeated[i], origin_of(options, o->id));
+			line(out, o, options->repeated[i], named(options->repeated_origin[i]));
 	} else if (options->count[o->id]) {
-		line(out, o, o->value ? options->value[o->id] : "yes", origin_of(options, o->id));
+		line(out, o, o->value ? options->value[o->id] : "yes", named(options->origin[o->id]));
 	} else {
 		value = standard_of(c, o, text, &origin);
 		if (value)

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "src/place.h"
+#include "worker/devices.h"
 #include "worker/limits.h"
+#include "worker/listener.h"
 #include "worker/tcp.h"
 
 #define DEVICE_MEMORY (256ull << 20)
@@ -31,7 +33,7 @@ static enum mq_status read_with(const struct mq_options *o, enum mq_option_id id
 		s = mq_fail(err, MQ_EINVAL, "--%s: 0 would mean nothing; leave it away for no limit",
 		            mq_option_table[id].name);
 	*out = s ? 0 : n;
-	return s;
+	return mq_option_blame(o->origin[id], s, err);
 }
 
 static enum mq_status read_count(const char *text, enum mq_option_id id, unsigned long long *out,
@@ -70,7 +72,7 @@ static enum mq_status read_size(const struct mq_options *o, enum mq_option_id id
 		            (unsigned long long)(min >> 20));
 	if (!s)
 		*out = n;
-	return s;
+	return mq_option_blame(o->origin[id], s, err);
 }
 
 static enum mq_status read_seconds(const struct mq_options *o, enum mq_option_id id, uint64_t *ms,
@@ -84,7 +86,7 @@ static enum mq_status read_seconds(const struct mq_options *o, enum mq_option_id
 	s = mq_option_seconds(o->value[id], id, &n, err);
 	if (!s)
 		*ms = n;
-	return s;
+	return mq_option_blame(o->origin[id], s, err);
 }
 
 static enum mq_status read_threads(const struct mq_options *o, unsigned *out, struct mq_error *err)
@@ -98,6 +100,16 @@ static enum mq_status read_threads(const struct mq_options *o, unsigned *out, st
 	s = mq_option_u64(o->value[MQ_OPT_THREADS], MQ_OPT_THREADS, 1, 1024, &n, err);
 	if (!s)
 		*out = (unsigned)n;
+	return mq_option_blame(o->origin[MQ_OPT_THREADS], s, err);
+}
+
+/* Whether there are such devices shows when they are opened. */
+static enum mq_status check_devices(const struct mq_options *o, struct mq_error *err)
+{
+	enum mq_status s = MQ_OK;
+
+	for (unsigned i = 0; !s && i < o->count[MQ_OPT_DEVICE]; i++)
+		s = mq_option_blame(o->repeated_origin[i], mq_devices_check_name(o->repeated[i], err), err);
 	return s;
 }
 
@@ -112,6 +124,9 @@ static enum mq_status read_places(const struct mq_options *o, struct mq_settings
 	if (s)
 		return s;
 	if (endpoint && !strncmp(endpoint, MQ_TCP_SCHEME, strlen(MQ_TCP_SCHEME))) {
+		s = mq_option_blame(o->origin[MQ_OPT_ENDPOINT], mq_tcp_check(endpoint, err), err);
+		if (s)
+			return s;
 		set->remote = strdup(endpoint);
 		if (!set->remote)
 			return mq_fail(err, MQ_ENOMEM_HOST, "no memory for an endpoint");
@@ -119,6 +134,9 @@ static enum mq_status read_places(const struct mq_options *o, struct mq_settings
 	}
 	if (!endpoint || !*endpoint)
 		return mq_place_endpoint(set->state_dir, &set->endpoint, err);
+	s = mq_option_blame(o->origin[MQ_OPT_ENDPOINT], mq_listener_check(endpoint, err), err);
+	if (s)
+		return s;
 	set->endpoint = strdup(endpoint);
 	return set->endpoint ? MQ_OK : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
 }
@@ -134,6 +152,8 @@ enum mq_status mq_settings_read(const struct mq_options *o, struct mq_settings *
 	set->idle_release_ms = IDLE_RELEASE_MS;
 	set->stuck_ms = STUCK_MS;
 	s = read_threads(o, &set->threads, err);
+	if (!s)
+		s = check_devices(o, err);
 	if (!s)
 		s = read_size(o, MQ_OPT_DEVICE_MEMORY, DEVICE_MEMORY_MIN, &set->device_memory, err);
 	if (!s)

@@ -77,6 +77,13 @@ static enum mq_status name(int fd, const struct address *a, char **bound, struct
 	return MQ_OK;
 }
 
+enum mq_status mq_tcp_check(const char *endpoint, struct mq_error *err)
+{
+	struct address a;
+
+	return split(endpoint, &a, err);
+}
+
 enum mq_status mq_tcp_listen(const char *endpoint, int *fd, char **bound, struct mq_error *err)
 {
 	struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV,

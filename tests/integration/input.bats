@@ -125,6 +125,26 @@ digits() {
 	printf 'threads = 1\nnosuch = 2\n' >bad.conf
 	expect 2 timeout 20 mandelqd --device=cpu --config=bad.conf
 	[[ $output == *bad.conf:2* ]]
+	# values as names: with their line, and before anything is made
+	while read -r name value; do
+		printf '# one wrong\n%s = %s\n' "$name" "$value" >bad.conf
+		MANDELQ_STATE_DIR=$ROOT/none refused 2 "bad.conf:2: --$name" timeout 20 mandelqd --config=bad.conf
+	done <<-'END'
+		threads x
+		device-memory 12Q
+		client-memory 1M
+		idle-release -1
+		stuck-timeout soon
+		max-jobs 0
+		keep-for 7y
+		log-level loud
+		device gpu
+		endpoint nowhere
+		endpoint tcp://127.0.0.1
+	END
+	printf 'device = cpu\ndevice = cuda:x\n' >bad.conf
+	MANDELQ_STATE_DIR=$ROOT/none refused 2 "bad.conf:2: --device" timeout 20 mandelqd --config=bad.conf
+	[ ! -e "$ROOT/none" ]
 	for isa in sse nosuch AVX2; do MANDELQ_CPU_ISA=$isa refuses_to_start MANDELQ_CPU_ISA; done
 }
 

@@ -205,6 +205,20 @@ static void config_gives_what_the_line_did_not(void **state)
 	assert_int_equal(options.count[MQ_OPT_DEVICE], 2);
 	assert_string_equal(options.repeated[0], "cuda:1");
 	assert_string_equal(options.repeated[1], "cpu");
+	assert_string_equal(strrchr(options.repeated_origin[0], ':'), ":1");
+	assert_string_equal(strrchr(options.repeated_origin[1], ':'), ":2");
+}
+
+static void a_value_is_blamed_where_it_stands(void **state)
+{
+	struct mq_error err = { "too much" };
+
+	(void)state;
+	assert_int_equal(mq_option_blame("a.conf:3", MQ_OK, &err), MQ_OK);
+	assert_int_equal(mq_option_blame(NULL, MQ_EINVAL, &err), MQ_EINVAL);
+	assert_string_equal(err.text, "too much");
+	assert_int_equal(mq_option_blame("a.conf:3", MQ_EINVAL, &err), MQ_EINVAL);
+	assert_string_equal(err.text, "a.conf:3: too much");
 }
 
 static void config_mistakes_name_the_line(void **state)
@@ -408,6 +422,7 @@ int main(void)
 		cmocka_unit_test(mistakes_are_named),
 		cmocka_unit_test(config_gives_what_the_line_did_not),
 		cmocka_unit_test(config_mistakes_name_the_line),
+		cmocka_unit_test(a_value_is_blamed_where_it_stands),
 		cmocka_unit_test(whole_numbers),
 		cmocka_unit_test(sizes_in_bytes),
 		cmocka_unit_test(seconds),
