@@ -7,9 +7,9 @@
 #include <zmq.h>
 
 #include "client/command.h"
-#include "client/completion.h"
 #include "client/interrupt.h"
 #include "client/say.h"
+#include "src/completion.h"
 
 const struct mq_command mq_commands[] = {
 	{ "submit", MQ_SCOPE_SUBMIT, " [PICTURE.png | JOB.json... | -]",
@@ -131,6 +131,20 @@ static int run_command(const struct mq_command *command, int argc, char **argv,
 	return code;
 }
 
+static enum mq_status print_completion(const char *shell, struct mq_error *err)
+{
+	struct mq_completion_command command[sizeof(mq_commands) / sizeof(mq_commands[0]) - 1];
+	struct mq_completion of = { .program = "mandelq", .command = command };
+	enum mq_status status;
+
+	for (const struct mq_command *c = mq_commands; c->name; c++)
+		command[of.commands++] = (struct mq_completion_command){
+			c->name, c->scope | MQ_SCOPE_CLIENT, c->summary
+		};
+	status = mq_completion_print(&of, shell, stdout, err);
+	return status ? status : mq_say_flush_stdout(err);
+}
+
 int main(int argc, char **argv)
 {
 	struct mq_error err = { "" };
@@ -157,7 +171,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--version") == 0)
 		return print_version(&err);
 	if (strncmp(argv[1], "--completion=", 13) == 0)
-		return finish(mq_completion(argv[1] + 13, &err), &err);
+		return finish(print_completion(argv[1] + 13, &err), &err);
 	return finish(mq_fail(&err, MQ_EINVAL,
 			      argv[1][0] == '-'
 				      ? "the command comes before \"%.60s\"; see mandelq --help"

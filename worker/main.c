@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/completion.h"
 #include "src/log.h"
 #include "src/option.h"
 #include "src/place.h"
@@ -89,6 +90,21 @@ static int keygen(const struct mq_options *o)
 	return s == MQ_OK ? 0 : s == MQ_EINVAL ? 2 : 1;
 }
 
+static int print_completion(const char *shell)
+{
+	static const struct mq_completion_command command = {
+		"keygen", MQ_SCOPE_DAEMON, "make the keys for clients on other machines"};
+	static const struct mq_completion of = {"mandelqd", MQ_SCOPE_DAEMON, &command, 1};
+	struct mq_error err = {""};
+	enum mq_status s = mq_completion_print(&of, shell, stdout, &err);
+
+	if (!s && (fflush(stdout) || ferror(stdout)))
+		s = mq_fail_errno(&err, errno, "cannot write to standard output");
+	if (s)
+		fprintf(stderr, "mandelqd: %s\n", err.text);
+	return s == MQ_OK ? 0 : s == MQ_EINVAL ? 2 : 1;
+}
+
 /* What stands beside the options: "keygen" or nothing. */
 static enum mq_status check_operands(const struct mq_options *o, struct mq_error *err)
 {
@@ -133,9 +149,12 @@ int main(int argc, char **argv)
 {
 	static struct mq_options options;
 	struct mq_error err = {""};
-	enum mq_status s = mq_options_parse(&options, MQ_SCOPE_DAEMON, argc - 1, argv + 1, &err);
+	enum mq_status s;
 	int rc;
 
+	if (argc > 1 && !strncmp(argv[1], "--completion=", 13))
+		return print_completion(argv[1] + 13);
+	s = mq_options_parse(&options, MQ_SCOPE_DAEMON, argc - 1, argv + 1, &err);
 	/* A tile's strips come and go: keep the heap from holding on to what it once needed. */
 	mallopt(M_ARENA_MAX, 2);
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);

@@ -390,23 +390,3 @@ assert len(families) > 10'
 	mq remove 1 --json | jq -e '. == [{"id": 1, "removed": true}]'
 	mq wait --json | jq -e '. == []'
 }
-
-@test "completions for three shells name every command and option" {
-	for shell in bash zsh fish; do
-		mandelq --completion=$shell >$shell
-		for command in submit status info watch pause resume retry priority remove clean devices metrics \
-			keygen render; do
-			grep -qw "$command" $shell
-			for option in $(mandelq $command --help | grep -oE ' --[a-z-]+' | cut -c4-); do
-				grep -q -- "$option" $shell
-			done
-		done
-	done
-	bash -n bash
-	bash -c '. ./bash; COMP_WORDS=(mandelq submit --palette=oc); COMP_CWORD=2; _mandelq; [ "${COMPREPLY[*]}" = ocean ]'
-	bash -c '. ./bash; COMP_WORDS=(mandelq re); COMP_CWORD=1; _mandelq; [ "${COMPREPLY[*]}" = "resume retry remove render" ]'
-	bash -c '. ./bash; COMP_WORDS=(mandelq status --state = do); COMP_CWORD=4; _mandelq; [ "${COMPREPLY[*]}" = done ]'
-	if command -v zsh >/dev/null; then zsh -n zsh; fi
-	if command -v fish >/dev/null; then fish -n fish; fi
-	expect 2 mandelq --completion=csh
-}

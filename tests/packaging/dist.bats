@@ -36,3 +36,40 @@ version() {
 		grep -vE '^(libc6|libclang)' | sort)
 	diff <(echo "$wanted") <(echo "$there")
 }
+
+# installed: every file of make install, as Debian has its prefix.
+installed() {
+	make -s -C "$MQ_BUILD" install prefix=/usr DESTDIR="$BATS_TEST_TMPDIR/root" >"$BATS_TEST_TMPDIR/log" 2>&1 ||
+		{ tail -n 20 "$BATS_TEST_TMPDIR/log"; return 1; }
+	(cd "$BATS_TEST_TMPDIR/root" && find . -type f | sed 's|^\./||' | sort)
+}
+
+# packages_with FILE: the packages whose list names it, its folder or a pattern that it fits.
+packages_with() {
+	local package pattern
+	for package in mandelq mandelqd mandelqd-cuda; do
+		while read -r pattern _; do
+			pattern=${pattern#debian/tmp-cuda/}
+			# shellcheck disable=SC2053
+			[[ $1 == $pattern || $1 == $pattern/* ]] && echo "$package"
+		done <"$MQ_TOP/debian/$package.install"
+	done
+	return 0
+}
+
+@test "everything that is installed is in the Debian packages, once, and uninstall removes it" {
+	installed >"$BATS_TEST_TMPDIR/files"
+	for file in usr/bin/mandelq usr/sbin/mandelqd usr/share/man/man8/mandelqd.8 \
+		usr/share/bash-completion/completions/mandelq{,d} usr/share/zsh/site-functions/_mandelq{,d} \
+		usr/share/fish/vendor_completions.d/mandelq{,d}.fish; do
+		grep -qx "$file" "$BATS_TEST_TMPDIR/files" || { echo "not installed: $file"; return 1; }
+	done
+	while read -r file; do
+		case $(packages_with "$file" | xargs) in
+		mandelq | "mandelqd mandelqd-cuda") ;;
+		*) echo "$file is in: $(packages_with "$file" | xargs)"; return 1 ;;
+		esac
+	done <"$BATS_TEST_TMPDIR/files"
+	make -s -C "$MQ_BUILD" uninstall prefix=/usr DESTDIR="$BATS_TEST_TMPDIR/root" >"$BATS_TEST_TMPDIR/log" 2>&1
+	[ -z "$(find "$BATS_TEST_TMPDIR/root" -type f)" ]
+}
