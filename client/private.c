@@ -102,13 +102,9 @@ static char *runnable(const char *dir, size_t len, const char *name)
 	return NULL;
 }
 
-/* Beside this program as installed or as built, then PATH, then where PATH may not go. */
+/* Beside this program, where it is installed and built, then PATH. */
 static char *find_program(void)
 {
-	static const char *const beside[] = {
-		"mandelqd",    "../sbin/mandelqd", "../worker/mandelqd",
-		"../mandelqd", "../../mandelqd",
-	};
 	char here[4096], *found = NULL;
 	ssize_t n = readlink("/proc/self/exe", here, sizeof(here) - 1);
 	const char *path = getenv("PATH"), *slash;
@@ -116,8 +112,8 @@ static char *find_program(void)
 	if (n > 0) {
 		here[n] = '\0';
 		slash = strrchr(here, '/');
-		for (size_t i = 0; slash && !found && i < sizeof(beside) / sizeof(beside[0]); i++)
-			found = runnable(here, (size_t)(slash - here), beside[i]);
+		if (slash)
+			found = runnable(here, (size_t)(slash - here), "mandelqd");
 	}
 	while (path && *path && !found) {
 		size_t len = strcspn(path, ":");
@@ -126,10 +122,6 @@ static char *find_program(void)
 			found = runnable(path, len, "mandelqd");
 		path += len + (path[len] == ':');
 	}
-	if (!found)
-		found = runnable("/usr/local/sbin", 15, "mandelqd");
-	if (!found)
-		found = runnable("/usr/sbin", 9, "mandelqd");
 	return found;
 }
 

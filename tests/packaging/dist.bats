@@ -59,7 +59,7 @@ packages_with() {
 
 @test "everything that is installed is in the Debian packages, once, and uninstall removes it" {
 	installed >"$BATS_TEST_TMPDIR/files"
-	for file in usr/bin/mandelq usr/sbin/mandelqd usr/share/man/man8/mandelqd.8 \
+	for file in usr/bin/mandelq usr/bin/mandelqd usr/share/man/man8/mandelqd.8 \
 		usr/share/bash-completion/completions/mandelq{,d} usr/share/zsh/site-functions/_mandelq{,d} \
 		usr/share/fish/vendor_completions.d/mandelq{,d}.fish; do
 		grep -qx "$file" "$BATS_TEST_TMPDIR/files" || { echo "not installed: $file"; return 1; }
