@@ -73,3 +73,24 @@ packages_with() {
 	make -s -C "$MQ_BUILD" uninstall prefix=/usr DESTDIR="$BATS_TEST_TMPDIR/root" >"$BATS_TEST_TMPDIR/log" 2>&1
 	[ -z "$(find "$BATS_TEST_TMPDIR/root" -type f)" ]
 }
+
+# purged [FILE...]: what a postrm leaves of these files, with "helper" for debhelper's part.
+purged() {
+	local root=$BATS_TEST_TMPDIR/purged file
+	rm -rf "$root"
+	for file in "$@"; do install -D /dev/null "$root/$file"; done
+	sed 's/^#DEBHELPER#/echo helper/' "$MQ_TOP/debian/mandelqd.postrm" | DPKG_ROOT=$root sh -s purge
+	[ ! -d "$root" ] || (cd "$root" && find . -type f | sort)
+}
+
+@test "a worker's package that is purged takes its settings along, and nothing of the other build or of users" {
+	diff "$MQ_TOP/debian/mandelqd.postrm" "$MQ_TOP/debian/mandelqd-cuda.postrm"
+	[ "$(purged etc/mandelq/mandelqd.conf var/cache/private/mandelq/x)" = helper ]
+	[ ! -e "$BATS_TEST_TMPDIR/purged/etc/mandelq" ]
+	[ "$(purged etc/mandelq/mine var/lib/private/mandelq/mandelq.db | xargs)" = \
+		"mandelqd: jobs, pictures and keys are left in /var/lib/private/mandelq helper ./etc/mandelq/mine ./var/lib/private/mandelq/mandelq.db" ]
+	# the other build is installed
+	[ "$(purged lib/systemd/system/mandelqd.service etc/mandelq/mandelqd.conf | xargs)" = \
+		"./etc/mandelq/mandelqd.conf ./lib/systemd/system/mandelqd.service" ]
+	[ "$(sed 's/^#DEBHELPER#/echo helper/' "$MQ_TOP/debian/mandelqd.postrm" | DPKG_ROOT=$BATS_TEST_TMPDIR/purged sh -s remove)" = helper ]
+}
