@@ -119,7 +119,8 @@ static void read_file(struct mq_authorized *a, const struct stat *st, bool told)
 	read_lines(a, f, told);
 	fclose(f);
 	if (!told)
-		mq_log(MQ_LOG_INFO, "%s: %zu keys may connect", a->path, a->count);
+		mq_log(MQ_LOG_INFO, "%s: %zu key%s may connect", a->path, a->count,
+		       a->count == 1 ? "" : "s");
 }
 
 static void look(struct mq_authorized *a)
