@@ -473,7 +473,7 @@ enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_req
                                int64_t now_ms, struct mq_export_state *out, struct mq_error *err)
 {
 	bool whole = (q->what == MQ_EXPORT_PICTURE && !q->region) || q->what == MQ_EXPORT_PREVIEW;
-	struct mq_export *x;
+	struct mq_export *x = NULL;
 	enum mq_status s = export_new(xs, now_ms, &x, err);
 
 	if (s)
