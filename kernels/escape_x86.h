@@ -39,7 +39,7 @@
 
 #define EACH_VECTOR _Pragma("GCC unroll 8") for (unsigned u = 0; u < V_UNROLL; u++)
 
-_Static_assert(V_UNROLL % 2 == 0, "v_step_pair() takes two");
+_Static_assert(V_UNROLL == 6, "v_steps() names them");
 _Static_assert(GROUP <= MQ_CPU_SLACK && GROUP <= 64, "first() writes past the end; lanes are bits");
 
 /* Orbits, packed; at: number of the sample in the patch; n: steps survived. */
@@ -270,34 +270,36 @@ static void first(struct run *r, size_t at, unsigned count)
 
 /* ---- pass ---- */
 
-/* k steps; on: lanes that have not escaped. Tested at the end only, or (ring) at every step. */
-V_FN void v_steps(vd *x, vd *y, const vd *re, const vd *im, vm *on, unsigned k, bool ring)
+/* k steps of a group, from x and y to to_x and to_y; on: lanes that have not escaped. Tested at the end only,
+ * or (ring) at every step. */
+V_FN void group_steps(const double *x, const double *y, const double *re, const double *im, double *to_x,
+                      double *to_y, vm *on, unsigned k, bool ring)
 {
-	unsigned i;
-
-	if (ring) {
+	if (!ring) {
+		v_steps(x, y, re, im, to_x, to_y, k);
 		EACH_VECTOR
-			on[u] = vm_all();
-		for (i = 0; i < k; i++) {
-			EACH_VECTOR {
-				v_step(&x[u], &y[u], re[u], im[u]);
-				on[u] = vm_and(on[u], vd_lt(v_norm2(x[u], y[u]), vd_set(MQ_ESCAPE_R2)));
-			}
-		}
+			on[u] = vd_lt(v_norm2(vd_load(to_x + u * V_LANES), vd_load(to_y + u * V_LANES)),
+			              vd_set(MQ_ESCAPE_R2));
 		return;
 	}
-	for (i = 0; i < k; i++) {
-		_Pragma("GCC unroll 8") for (unsigned u = 0; u < V_UNROLL; u += 2)
-			v_step_pair(x + u, y + u, re + u, im + u);
+	EACH_VECTOR {
+		vd a = vd_load(x + u * V_LANES), b = vd_load(y + u * V_LANES);
+		vd re_ = vd_load(re + u * V_LANES), im_ = vd_load(im + u * V_LANES);
+
+		on[u] = vm_all();
+		for (unsigned i = 0; i < k; i++) {
+			v_step(&a, &b, re_, im_);
+			on[u] = vm_and(on[u], vd_lt(v_norm2(a, b), vd_set(MQ_ESCAPE_R2)));
+		}
+		vd_store(to_x + u * V_LANES, a);
+		vd_store(to_y + u * V_LANES, b);
 	}
-	EACH_VECTOR
-		on[u] = vd_lt(v_norm2(x[u], y[u]), vd_set(MQ_ESCAPE_R2));
 }
 
-/* Part of pass(): sorts the lanes of a group, k steps on, into those kept and those that escaped,
+/* Part of pass(): sorts the lanes of a group, k steps on at x and y, into those kept and those that escaped,
  * whose state before is still in the list. */
-V_FN void sort_group(struct run *r, unsigned i, unsigned count, const vd *x, const vd *y, const vd *re,
-                     const vd *im, const vm *on, int64_t n)
+V_FN void sort_group(struct run *r, unsigned i, unsigned count, const double *x, const double *y,
+                     const vm *on, int64_t n)
 {
 	struct orbits *o = &r->s->live;
 	unsigned kept = o->count;
@@ -306,15 +308,16 @@ V_FN void sort_group(struct run *r, unsigned i, unsigned count, const vd *x, con
 		unsigned from = i + u * V_LANES, left = count > from ? count - from : 0;
 		unsigned valid = left >= V_LANES ? ALL_LANES : (1u << left) - 1;
 		unsigned bits = vm_bits(on[u]) & valid;
+		vd re = vd_load(o->re + from), im = vd_load(o->im + from);
 		vi at = vi_load(o->at + from);
 
 		if (bits != valid)
-			push_lanes(&r->s->done, valid & ~bits, vd_load(o->x + from), vd_load(o->y + from), re[u],
-			           im[u], at, n);
-		vd_store(o->x + kept, vd_compress(x[u], bits));
-		vd_store(o->y + kept, vd_compress(y[u], bits));
-		vd_store(o->re + kept, vd_compress(re[u], bits));
-		vd_store(o->im + kept, vd_compress(im[u], bits));
+			push_lanes(&r->s->done, valid & ~bits, vd_load(o->x + from), vd_load(o->y + from), re, im,
+			           at, n);
+		vd_store(o->x + kept, vd_compress(vd_load(x + u * V_LANES), bits));
+		vd_store(o->y + kept, vd_compress(vd_load(y + u * V_LANES), bits));
+		vd_store(o->re + kept, vd_compress(re, bits));
+		vd_store(o->im + kept, vd_compress(im, bits));
 		vi_store(o->at + kept, vi_compress(at, bits));
 		kept += (unsigned)__builtin_popcount(bits);
 	}
@@ -322,19 +325,19 @@ V_FN void sort_group(struct run *r, unsigned i, unsigned count, const vd *x, con
 }
 
 /* Likewise, a group of which none escaped. */
-V_FN void keep_group(struct orbits *o, unsigned i, const vd *x, const vd *y, const vd *re, const vd *im)
+V_FN void keep_group(struct orbits *o, unsigned i, const double *x, const double *y)
 {
 	unsigned kept = o->count;
 
 	EACH_VECTOR {
-		unsigned to = kept + u * V_LANES;
+		unsigned from = i + u * V_LANES, to = kept + u * V_LANES;
 
-		vd_store(o->x + to, x[u]);
-		vd_store(o->y + to, y[u]);
+		vd_store(o->x + to, vd_load(x + u * V_LANES));
+		vd_store(o->y + to, vd_load(y + u * V_LANES));
 		if (kept != i) {
-			vd_store(o->re + to, re[u]);
-			vd_store(o->im + to, im[u]);
-			vi_store(o->at + to, vi_load(o->at + i + u * V_LANES));
+			vd_store(o->re + to, vd_load(o->re + from));
+			vd_store(o->im + to, vd_load(o->im + from));
+			vi_store(o->at + to, vi_load(o->at + from));
 		}
 	}
 	o->count = kept + GROUP;
@@ -349,22 +352,16 @@ V_FN void pass(struct run *r, unsigned k, int64_t n, bool ring)
 	pad(o);
 	o->count = 0;
 	for (i = 0; i < count; i += GROUP) {
-		vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
+		double x[GROUP], y[GROUP];
 		vm on[V_UNROLL], all = vm_all();
 
-		EACH_VECTOR {
-			x[u] = vd_load(o->x + i + u * V_LANES);
-			y[u] = vd_load(o->y + i + u * V_LANES);
-			re[u] = vd_load(o->re + i + u * V_LANES);
-			im[u] = vd_load(o->im + i + u * V_LANES);
-		}
-		v_steps(x, y, re, im, on, k, ring);
+		group_steps(o->x + i, o->y + i, o->re + i, o->im + i, x, y, on, k, ring);
 		EACH_VECTOR
 			all = vm_and(all, on[u]);
 		if (vm_bits(all) == ALL_LANES)
-			keep_group(o, i, x, y, re, im); /* pads escape, so the group is full */
+			keep_group(o, i, x, y); /* pads escape, so the group is full */
 		else
-			sort_group(r, i, count, x, y, re, im, on, n);
+			sort_group(r, i, count, x, y, on, n);
 		if (r->s->done.count >= FINISH_AT)
 			finish(r, &r->s->done);
 	}
@@ -520,28 +517,21 @@ V_FN bool drive_lanes(struct run *r, bool drain, bool ring)
 		}
 	}
 	while (drain ? d->busy > 0 : d->busy == GROUP) {
-		vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
+		unsigned from = d->turn, to = d->turn ^ 1;
 		vm on[V_UNROLL];
 		uint64_t out_bits = 0, same_bits = 0;
 
 		if (atomic_load_explicit(r->patch->cancel, memory_order_relaxed))
 			return false;
-		EACH_VECTOR {
-			x[u] = vd_load(d->x[d->turn] + u * V_LANES);
-			y[u] = vd_load(d->y[d->turn] + u * V_LANES);
-			re[u] = vd_load(d->re + u * V_LANES);
-			im[u] = vd_load(d->im + u * V_LANES);
-		}
-		v_steps(x, y, re, im, on, DRIVE_STEPS, ring);
-		d->turn ^= 1;
+		group_steps(d->x[from], d->y[from], d->re, d->im, d->x[to], d->y[to], on, DRIVE_STEPS, ring);
+		d->turn = to;
 		if (++d->blocks % ALIVE_BLOCKS == 0)
 			mq_alive();
 		EACH_VECTOR {
-			vm same = vm_and(vd_same(x[u], vd_load(d->seen_x + u * V_LANES)),
-			                 vd_same(y[u], vd_load(d->seen_y + u * V_LANES)));
+			vd x = vd_load(d->x[to] + u * V_LANES), y = vd_load(d->y[to] + u * V_LANES);
+			vm same = vm_and(vd_same(x, vd_load(d->seen_x + u * V_LANES)),
+			                 vd_same(y, vd_load(d->seen_y + u * V_LANES)));
 
-			vd_store(d->x[d->turn] + u * V_LANES, x[u]);
-			vd_store(d->y[d->turn] + u * V_LANES, y[u]);
 			out_bits |= (uint64_t)(vm_bits(on[u]) ^ ALL_LANES) << (u * V_LANES);
 			same_bits |= (uint64_t)vm_bits(same) << (u * V_LANES);
 		}
