@@ -19,7 +19,7 @@ enum mq_status mq_strip_encoder_open(size_t filtered_max, struct mq_strip_encode
                                      struct mq_error *err);
 void mq_strip_encoder_close(struct mq_strip_encoder *encoder);
 
-/* From now on: smaller (a row's runs only, zlib), or faster (igzip; how an encoder starts). Either way
+/* From now on: smaller (matches are searched), or faster (runs only; how an encoder starts). Either way
  * the bytes depend on the pixels alone, and mq_strip_decode reads both. */
 void mq_strip_encoder_small(struct mq_strip_encoder *encoder, bool small);
 

@@ -2,7 +2,9 @@
  *
  * Layout; all numbers little-endian and unsigned:
  *
- *   0   8  magic "MQTILE1\0"
+ *   0   8  magic "MQTILE2\0", in a count file "MQTILE1\0". Tiles of earlier versions had that too; as their
+ *          strips were packed otherwise they are MQ_ECORRUPT, so that a resumed job's file is that of
+ *          an uninterrupted one
  *   8   8  job
  *   16  8  attempt (0 in a count file)
  *   24  4  first strip

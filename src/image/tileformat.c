@@ -20,7 +20,14 @@
 #define FLAG_PLANES 1u
 #define TOUCH_BYTES 32768u
 
-static const uint8_t magic[8] = "MQTILE1";
+/* The number is raised whenever the same pixels would give other bytes than before: a picture is joined
+ * of tiles of one kind. Count files hold none of that. */
+static const uint8_t tile_magic[8] = "MQTILE2", count_magic[8] = "MQTILE1";
+
+static const uint8_t *magic_of(uint32_t channels)
+{
+	return channels ? tile_magic : count_magic;
+}
 
 static void put32(uint8_t *p, uint32_t v)
 {
@@ -53,7 +60,7 @@ uint64_t mq_tile_head_bytes(uint32_t count)
 
 void mq_tile_head_put(uint8_t *head, const struct mq_tile_head *info)
 {
-	memcpy(head, magic, sizeof magic);
+	memcpy(head, magic_of(info->channels), sizeof tile_magic);
 	put64(head + 8, (uint64_t)info->job);
 	put64(head + 16, (uint64_t)info->attempt);
 	put32(head + 24, info->first);
@@ -189,7 +196,9 @@ enum mq_status mq_tile_check(const struct mq_tile_map *map, const struct mq_tile
 	uint64_t head = mq_tile_head_bytes(expected->count);
 	uint32_t flags;
 
-	if (map->size < head || memcmp(p, magic, sizeof magic) != 0)
+	if (map->size >= head && expected->channels && memcmp(p, count_magic, sizeof count_magic) == 0)
+		return mq_fail(err, MQ_ECORRUPT, "%s was packed by an earlier version", name);
+	if (map->size < head || memcmp(p, magic_of(expected->channels), sizeof tile_magic) != 0)
 		return mq_fail(err, MQ_ECORRUPT, "%s is no tile file of %u strips", name,
 		               expected->count);
 	if (get32(p + head - CRC_BYTES) != crc32_gzip_refl(0, p, head - CRC_BYTES))

@@ -290,66 +290,10 @@ static void test_planes(void **state)
 	free(second);
 }
 
-/* CRC-32C of four bytes, which is igzip's hash. */
-static uint32_t igzip_hash(uint32_t v)
-{
-	for (int k = 0; k < 32; k++)
-		v = v >> 1 ^ (v & 1 ? 0x82f63b78u : 0);
-	return v;
-}
-
-/* A strip that comes out differently where igzip enters its third byte under the hash of the encoder's
- * address (src/image/strip.c): those bytes have that hash, and come again soon. */
-static void fill_for_address(const struct mq_strip_encoder *e, uint8_t *pixels, size_t width)
-{
-	uint32_t wanted = igzip_hash((uint32_t)((uintptr_t)e >> 16)) & 8191, four = 1;
-	uint8_t *diff = malloc(width); /* filtered bytes behind the filter's own */
-	uint64_t state = 7;
-	size_t i;
-
-	while ((igzip_hash(four) & 8191) != wanted)
-		four++;
-	for (i = 0; i < width; i++)
-		diff[i] = util_random(&state) % 32; /* else it would be stored as it is */
-	memcpy(diff + 1, &four, 4);
-	memcpy(diff + 40, diff + 1, 12);
-	pixels[0] = diff[0];
-	for (i = 1; i < width; i++)
-		pixels[i] = (uint8_t)(pixels[i - 1] + diff[i]);
-	free(diff);
-}
-
-static void test_any_address(void **state)
-{
-	enum { WIDTH = 3000, ENCODERS = 8 };
-	size_t room = mq_strip_bound(WIDTH + 1);
-	uint8_t pixels[WIDTH], *out[2] = { malloc(room), malloc(room) };
-	struct mq_strip_encoder *e[ENCODERS];
-	struct mq_strip_result r[2];
-
-	(void)state;
-	for (int i = 0; i < ENCODERS; i++)
-		e[i] = encoder_for(WIDTH + 1);
-	for (int i = 0; i < ENCODERS; i++) {
-		fill_for_address(e[i], pixels, WIDTH);
-		for (int k = 0; k < 2; k++)
-			assert_int_equal(mq_strip_encode(e[(i + k) % ENCODERS], pixels, WIDTH, 1, 1, false,
-			                                 out[k], room, &r[k], &err),
-			                 MQ_OK);
-		assert_int_equal(r[0].bytes, r[1].bytes);
-		assert_memory_equal(out[0], out[1], r[0].bytes);
-	}
-	for (int i = 0; i < ENCODERS; i++)
-		mq_strip_encoder_close(e[i]);
-	free(out[0]);
-	free(out[1]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shapes), cmocka_unit_test(test_same_bytes),
-		cmocka_unit_test(test_any_address),
 		cmocka_unit_test(test_damage), cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_limits), cmocka_unit_test(test_planes),
 	};

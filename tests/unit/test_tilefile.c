@@ -141,7 +141,7 @@ static void test_round_trip(void **state)
 		                 MQ_OK);
 		all = file_bytes(&size);
 		assert_int_equal(size, bytes);
-		assert_memory_equal(all, "MQTILE1", 8);
+		assert_memory_equal(all, "MQTILE2", 8);
 		SHA256(all, size, found);
 		assert_memory_equal(sha, found, 32);
 		assert_int_equal(
@@ -161,6 +161,27 @@ static void test_round_trip(void **state)
 	assert_int_equal(try_open(1ll << 40, span, 3, bytes + 1, sha), MQ_ECORRUPT);
 	unlinkat(dir, NAME, 0);
 	assert_int_equal(try_open(1ll << 40, span, 3, bytes, sha), MQ_ENOENT);
+}
+
+/* Earlier strips are other bytes for the same pixels: such a tile is not joined with new ones. */
+static void test_earlier_version(void **state)
+{
+	struct mq_strip_data strips[STRIPS];
+	uint8_t sha[32], *all;
+	uint64_t bytes;
+	size_t size;
+
+	(void)state;
+	fill(strips, 0);
+	assert_int_equal(mq_tilefile_write(dir, NAME, 4, 9, span, 3, strips, &bytes, sha, &err), MQ_OK);
+	all = file_bytes(&size);
+	memcpy(all, "MQTILE1", 8);
+	put_file(all, size);
+	SHA256(all, size, sha);
+	assert_int_equal(try_open(4, span, 3, bytes, sha), MQ_ECORRUPT);
+	assert_non_null(strstr(err.text, "earlier version"));
+	unlinkat(dir, NAME, 0);
+	free(all);
 }
 
 static void test_damage(void **state)
@@ -412,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_name, open_dir, close_dir),
 		cmocka_unit_test_setup_teardown(test_round_trip, open_dir, close_dir),
+		cmocka_unit_test_setup_teardown(test_earlier_version, open_dir, close_dir),
 		cmocka_unit_test_setup_teardown(test_damage, open_dir, close_dir),
 		cmocka_unit_test_setup_teardown(test_hostile, open_dir, close_dir),
 		cmocka_unit_test_setup_teardown(test_no_room, open_dir, close_dir),
