@@ -24,6 +24,7 @@
 #include "kernels/escape_cpu.h"
 #include "src/alive.h"
 #include "src/failpoint.h"
+#include "src/spare.h"
 
 #define CHUNK_MIN 4096u /* samples; under this, taking a chunk costs as much as its work */
 #define NO_MIRROR UINT64_MAX
@@ -333,7 +334,7 @@ static enum mq_status cpu_reserve(struct mq_backend *b, unsigned slots, uint64_t
 			memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		}
 	}
-	if (!table || memory == MAP_FAILED) {
+	if (!table || memory == MAP_FAILED || !mq_spare_left()) {
 		if (memory != MAP_FAILED)
 			munmap(memory, size);
 		free(table);

@@ -10,6 +10,7 @@
 #include "src/failpoint.h"
 #include "src/image/strip.h"
 #include "src/image/tilefile.h"
+#include "src/spare.h"
 
 /* What belongs to a task while its strips are encoded. */
 struct mq_encoding {
@@ -53,7 +54,7 @@ static void encoding_fail(struct mq_encoding *e, enum mq_status status, const st
 static enum mq_status keep(const uint8_t *from, size_t bytes, const uint8_t **out,
                            struct mq_error *err)
 {
-	uint8_t *copy = mq_failpoint("encode-keep") ? NULL : malloc(bytes ? bytes : 1);
+	uint8_t *copy = mq_failpoint("encode-keep") ? NULL : mq_spare_malloc(bytes);
 
 	if (!copy)
 		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for an encoded strip",

@@ -19,6 +19,7 @@
 #include "src/image/png.h"
 #include "src/image/strip.h"
 #include "src/image/tilefile.h"
+#include "src/spare.h"
 #include "worker/watchdog.h"
 
 struct mq_export {
@@ -191,7 +192,7 @@ static enum mq_status prepare(struct mq_export *x, struct mq_error *err)
 	int source = -1;
 
 	r.pixel_bytes = x->what == MQ_EXPORT_PICTURE ? l->channels : 4;
-	r.strip = malloc((size_t)strip_rows * l->width * r.pixel_bytes);
+	r.strip = mq_spare_malloc((size_t)strip_rows * l->width * r.pixel_bytes);
 	if (!r.strip)
 		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a strip",
 		               (size_t)strip_rows * l->width * r.pixel_bytes);

@@ -9,6 +9,7 @@
 
 #include "src/failpoint.h"
 #include "src/image/strip.h"
+#include "src/spare.h"
 #include "worker/watchdog.h"
 
 struct mq_pool_worker {
@@ -54,7 +55,7 @@ enum mq_status mq_pool_buffer(struct mq_pool_worker *w, enum mq_pool_use use, si
 	if (w->buffer_max[use] < bytes) {
 		free(w->buffer[use]);
 		w->buffer_max[use] = 0;
-		w->buffer[use] = mq_failpoint("pool-alloc") ? NULL : malloc(bytes);
+		w->buffer[use] = mq_failpoint("pool-alloc") ? NULL : mq_spare_malloc(bytes);
 		if (!w->buffer[use])
 			return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a strip", bytes);
 		w->buffer_max[use] = bytes;

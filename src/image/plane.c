@@ -13,6 +13,7 @@
 
 #include "src/failpoint.h"
 #include "src/image/strip_work.h"
+#include "src/spare.h"
 
 #define PLANE_LEVEL 1
 
@@ -58,7 +59,7 @@ static struct mq_plane_work *work_for(struct mq_strip_encoder *encoder, size_t b
 		*work = work_open();
 	if (!*work || bytes <= (*work)->split_size)
 		return *work;
-	grown = malloc(bytes);
+	grown = mq_spare_malloc(bytes);
 	if (!grown)
 		return NULL;
 	free((*work)->split);

@@ -15,6 +15,7 @@
 #include "src/image/filter.h"
 #include "src/image/inflate.h"
 #include "src/image/strip_work.h"
+#include "src/spare.h"
 
 struct mq_strip_encoder {
 	size_t filtered_max;
@@ -40,7 +41,7 @@ enum mq_status mq_strip_encoder_open(size_t filtered_max, struct mq_strip_encode
 	e->filtered_max = filtered_max;
 	e->filtered = malloc(filtered_max + MQ_INFLATE_SLACK);
 	e->deflate = mq_deflate_open();
-	if (!e->filtered || !e->deflate)
+	if (!e->filtered || !e->deflate || !mq_spare_left())
 		goto nomem;
 	*out = e;
 	return MQ_OK;
@@ -103,7 +104,7 @@ enum mq_status mq_strip_input(struct mq_strip_encoder *encoder, size_t bytes, ui
                               struct mq_error *err)
 {
 	if (bytes > encoder->input_size) {
-		uint8_t *grown = mq_failpoint("strip-alloc") ? NULL : malloc(bytes);
+		uint8_t *grown = mq_failpoint("strip-alloc") ? NULL : mq_spare_malloc(bytes);
 
 		if (!grown)
 			return mq_fail(err, MQ_ENOMEM_HOST, "no memory to read a strip (%zu bytes)",
