@@ -308,7 +308,7 @@ enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a,
 		status = assembly_failed(s, a, now_ms, err);
 	} else if (!status) {
 		status = mq_store_job_done(s->c.store, a->job->id, &a->output, now_ms, err);
-		if (status == MQ_ESTATE) { /* cancelled at the last moment */
+		if (status == MQ_ESTATE || status == MQ_ENOENT) { /* cancelled at the last moment, even removed */
 			status = MQ_OK;
 		} else if (!status) {
 			mq_log_job(MQ_LOG_INFO, a->job->id, "job %lld is done: %lld bytes", (long long)a->job->id,

@@ -1,5 +1,6 @@
 """Many clients at once: one request id is one job, whatever the order; nobody ever sees an error of the
 database."""
+import json
 import os
 import random
 import subprocess
@@ -144,7 +145,35 @@ def slow_removal(soak):
         rig.check_tidy()
 
 
+def removed_while_assembled(soak):
+    """Cancelled and removed in the very turn in which its picture is ready."""
+    # So many tiles that its submit keeps the main loop busy until then.
+    slow = {"width": 4096, "height": 1 << 24, "view": ["2", "3", "2", "3"], "iterations": 10,
+            "palette": "gray"}
+    tries = 0
+    with Rig() as rig:
+        rig.start()
+        client, end = rig.client, time.monotonic() + (30 if soak else 5)
+        while time.monotonic() < end:
+            job = client.submit(JOBS["colour"])
+            while client.row(job)["state"] not in ("assembling", "done"):
+                pass
+            client.connect()
+            requests = (("submit", {"job": slow, "name": "", "request_id": None}),
+                        ("cancel", {"id": job}), ("remove", {"id": job, "force": True}))
+            for seq, (verb, args) in enumerate(requests):
+                client.socket.send(json.dumps(
+                    {"mandelq": 1, "seq": seq, "verb": verb, "args": args}).encode())
+            check(client.socket.poll(20000), "the worker does not answer")
+            busy = json.loads(client.socket.recv_multipart()[0])["result"]["id"]
+            client.call("cancel", id=busy)
+            client.call("remove", id=busy)
+            tries += 1
+        check(not rig.ended() and tries, f"{tries} tries, exit {rig.process.poll()}")
+
+
 TESTS = [("removing the tiles of a job keeps nobody waiting", slow_removal),
+         ("a job removed in the turn in which its picture is ready", removed_while_assembled),
          ("50 clients with one request id get one job", one_id),
          ("exit codes of repeated requests", exit_codes),
          ("50 clients at once never see an error of the database", crowd)]
