@@ -320,29 +320,31 @@ enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a,
 	return status;
 }
 
-/* The jobs that were paused for this reason go on. *more: there may be others. */
-static enum mq_status resume(struct mq_schedule *s, const char *reason, int64_t now_ms, bool *more,
-                             struct mq_error *err)
+/* The jobs that were paused for this reason go on: all of them now, for one that is paused again before
+ * its turn must wait as long as the others. */
+static enum mq_status resume(struct mq_schedule *s, const char *reason, int64_t now_ms, struct mq_error *err)
 {
 	int64_t ids[64];
-	size_t n;
-	enum mq_status status = mq_store_jobs_paused(s->c.store, reason, ids, 64, &n, err);
+	size_t n = 64;
+	enum mq_status status = MQ_OK;
 
-	for (size_t i = 0; !status && i < n; i++) {
-		status = mq_store_job_resume(s->c.store, ids[i], now_ms, err);
-		if (!status)
-			mq_log_job(MQ_LOG_INFO, ids[i], "job %lld goes on: the disk is tried again",
-			           (long long)ids[i]);
+	while (!status && n == 64) {
+		status = mq_store_jobs_paused(s->c.store, reason, ids, 64, &n, err);
+		for (size_t i = 0; !status && i < n; i++) {
+			status = mq_store_job_resume(s->c.store, ids[i], now_ms, err);
+			if (!status)
+				mq_log_job(MQ_LOG_INFO, ids[i], "job %lld goes on: the disk is tried again",
+				           (long long)ids[i]);
+		}
 	}
-	*more |= !status && n == 64;
 	return status;
 }
 
 enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
 {
-	bool room, more = false;
+	bool room;
 	struct mq_error why;
-	enum mq_status status = resume(s, DISK_ERROR, now_ms, &more, err);
+	enum mq_status status = resume(s, DISK_ERROR, now_ms, err);
 
 	if (status)
 		return status;
@@ -352,11 +354,9 @@ enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, stru
 	}
 	s->disk_retry_ms = 0;
 	if (room)
-		status = resume(s, DISK_FULL, now_ms, &more, err);
+		status = resume(s, DISK_FULL, now_ms, err);
 	else
 		disk_later(s, now_ms);
-	if (more)
-		s->disk_retry_ms = now_ms;
 	s->look = s->look_assembly = true;
 	return status;
 }

@@ -4,6 +4,7 @@ recovery renders again what it was about."""
 import os
 import re
 import subprocess
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -142,6 +143,20 @@ def behind_others(soak):
         check(sum(r["state"] == "paused" for r in rig.client.rows()) == 70, "others went on")
 
 
+def many(soak):
+    """More jobs than are resumed at a time, whose folders cannot be made: all are tried, and seldom."""
+    with Rig() as rig:
+        rig.start(failpoints="job-mkdir:*:eio")
+        jobs = [rig.client.submit(JOBS["counts"]) for _ in range(70)]
+        until(20, lambda: all(r["state"] == "paused" for r in rig.client.rows()), "all are paused")
+        time.sleep(4)
+        tries = rig.text().count("is paused: disk error: ")
+        check(tries <= 5 * len(jobs), f"{tries} tries of {len(jobs)} jobs within seconds")
+        rig.kill()
+        rig.start()
+        rig.client.wait_done(jobs)
+
+
 def unreadable(soak):
     """A tile's file that cannot be read is rendered again, and its job is done."""
     faults = Faults("EIO when a tile file is read")
@@ -261,6 +276,7 @@ TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
          ("a full disk: status says so, and the job goes on by itself", told),
          ("jobs paused by a full disk go on after a kill", pause_is_kept),
          ("a job that waits for the disk goes on though users have paused many", behind_others),
+         ("many jobs that wait for the disk are tried no more often than one", many),
          ("a tile file that cannot be read is rendered again", unreadable),
          ("a small disk that is full for real", full_for_real),
          ("a job that cannot fit is refused with figures", too_large),
