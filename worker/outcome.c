@@ -14,6 +14,7 @@
 #define ATTEMPTS_MAX 5          /* failures of a tile that nothing explains */
 #define ASSEMBLY_TRIES_MAX 3
 #define ASSEMBLY_MEMORY_TRIES 6 /* 1 + 2 + ... + 32 s */
+#define MENDS_MAX 5             /* assemblies in a row that find damaged tiles */
 #define DISK_RETRY_MS 1000
 #define DISK_RETRY_MAX_MS 60000
 /* How the reasons of jobs that wait for the disk begin: that is how they are known again after a start. */
@@ -254,7 +255,13 @@ static enum mq_status assembly_bad_tiles(struct mq_schedule *s, struct mq_assemb
                                          struct mq_error *err)
 {
 	enum mq_status status = MQ_OK;
+	char why[600];
 
+	if (++a->job->mends >= MENDS_MAX) {
+		snprintf(why, sizeof why, "tiles were found damaged %d times in a row: %s", MENDS_MAX,
+		         a->error.text);
+		return fail_job(s, a->job->id, why, now_ms, err);
+	}
 	mq_log_job(MQ_LOG_WARN, a->job->id,
 	           "job %lld: %zu damaged tiles are rendered again: %s", (long long)a->job->id,
 	       a->bad, a->error.text);

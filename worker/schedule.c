@@ -277,6 +277,7 @@ void mq_schedule_revive(struct mq_schedule *s, int64_t job)
 		atomic_store(&a->dropped, false);
 		a->failures = 0;
 		a->assembly_tries = 0;
+		a->mends = 0;
 	}
 	mq_schedule_look(s);
 }

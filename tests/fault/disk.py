@@ -173,6 +173,21 @@ def unreadable(soak):
     return [faults]
 
 
+def never_readable(soak):
+    """A disk that reads nothing back: the job fails and says so, instead of rendering for ever."""
+    with Rig() as rig:
+        rig.start(failpoints="tile-read:*:eio")
+        job = rig.client.submit(JOBS["strips"])
+        until(20, lambda: rig.client.row(job)["state"] == "failed", "the job fails")
+        error = rig.client.row(job)["error"]
+        check("damaged 5 times in a row: cannot read a tile file" in error, f"error: {error}")
+        rig.kill()
+        rig.start()
+        rig.client.call("retry", id=job)
+        rig.client.wait_done([job])
+        check_outputs(rig.client, "strips", job, JOBS["strips"])
+
+
 class SmallDisk:
     """A tmpfs, or a skip where mounting is not allowed."""
 
@@ -278,6 +293,7 @@ TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
          ("a job that waits for the disk goes on though users have paused many", behind_others),
          ("many jobs that wait for the disk are tried no more often than one", many),
          ("a tile file that cannot be read is rendered again", unreadable),
+         ("tile files that can never be read fail their job", never_readable),
          ("a small disk that is full for real", full_for_real),
          ("a job that cannot fit is refused with figures", too_large),
          ("a database that is full acknowledges nothing", database_full)]
