@@ -33,6 +33,7 @@ struct mq_active {
 	bool assembling;         /* with the assembler */
 	unsigned assembly_tries;
 	int64_t assembly_after_ms; /* not before: memory was out */
+	bool disk_paused;        /* by the disk, and nothing has been written since */
 	unsigned mends;          /* assemblies that found damaged tiles */
 	unsigned failures;       /* of tiles, that nothing explains */
 	struct mq_active *next;

@@ -46,6 +46,7 @@ enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, enum mq_stat
                                 int64_t now_ms, struct mq_error *err)
 {
 	char reason[600];
+	struct mq_active *a;
 	enum mq_status status;
 
 	snprintf(reason, sizeof reason, "%s%s", fault == MQ_ENOSPC ? DISK_FULL : DISK_ERROR, why);
@@ -53,9 +54,24 @@ enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, enum mq_stat
 	if (status)
 		return status == MQ_ESTATE ? MQ_OK : status; /* it has ended meanwhile */
 	mq_log_job(MQ_LOG_WARN, job, "job %lld is paused: %s", (long long)job, reason);
-	if (!s->disk_retry_ms)
+	a = mq_schedule_find(s, job);
+	if (a)
+		a->disk_paused = true;
+	if (!s->disk_retry_ms) {
+		if (now_ms - s->disk_paused_ms > 2 * DISK_RETRY_MAX_MS)
+			s->disk_wait_ms = 0;
 		disk_later(s, now_ms);
+	}
+	s->disk_paused_ms = now_ms;
 	return MQ_OK;
+}
+
+/* A job has something on the disk. Only one that was paused shows that the disk is better. */
+static void disk_good(struct mq_schedule *s, struct mq_active *a)
+{
+	if (a->disk_paused)
+		s->disk_wait_ms = 0;
+	a->disk_paused = false;
 }
 
 /* One tile of a task that went well. */
@@ -76,7 +92,7 @@ static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
 	}
 	if (status)
 		return status;
-	s->disk_wait_ms = 0;
+	disk_good(s, a);
 	a->strips_since += tile->span.count;
 	if (complete) {
 		mq_log_job(MQ_LOG_INFO, a->id, "job %lld: all tiles are done", (long long)a->id);
@@ -318,6 +334,7 @@ enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a,
 		if (status == MQ_ESTATE || status == MQ_ENOENT) { /* cancelled at the last moment, even removed */
 			status = MQ_OK;
 		} else if (!status) {
+			disk_good(s, a->job);
 			mq_log_job(MQ_LOG_INFO, a->job->id, "job %lld is done: %lld bytes", (long long)a->job->id,
 			       (long long)a->output.picture_bytes);
 			mq_tidy_ended(s, a->job->id);

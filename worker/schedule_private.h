@@ -50,7 +50,8 @@ struct mq_schedule {
 	bool held;                   /* by a person: nothing new is started */
 	bool stopping;
 	int64_t disk_retry_ms;       /* jobs paused by the disk: when to try again; 0: none */
-	int64_t disk_wait_ms;        /* from one look to the next; doubles until a tile is written */
+	int64_t disk_wait_ms;        /* from one look to the next; doubles until a paused job has written */
+	int64_t disk_paused_ms;      /* when the disk last paused a job */
 	int64_t assembly_retry_ms;   /* jobs whose assembly had no memory: when to look; 0: none */
 	enum mq_status fatal;        /* why the process must end once this turn is committed; or MQ_OK */
 	struct mq_error fatal_error;

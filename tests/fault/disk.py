@@ -9,7 +9,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 from failpoints import names
-from rig import (JOBS, Faults, Gone, Refused, Rig, check, check_outputs, finish_and_check, reference,
+from rig import (JOBS, LONG, Faults, Gone, Refused, Rig, check, check_outputs, finish_and_check, reference,
                  submit_all, until)
 
 SYNCS = re.compile(r".*-(fsync|dirsync)$")
@@ -157,6 +157,19 @@ def many(soak):
         rig.client.wait_done(jobs)
 
 
+def beside_healthy(soak):
+    """A job whose picture can never be written is tried ever less often, though another one writes well."""
+    with Rig() as rig:
+        rig.start(failpoints="picture-rename:*:eio")
+        bad = rig.client.submit(JOBS["counts"])
+        until(20, lambda: rig.client.row(bad)["state"] == "paused", "the job is paused")
+        good = rig.client.submit(dict(LONG, height=1 << 20))
+        time.sleep(9)
+        check(rig.client.row(good)["state"] == "running", "the other job ended too early")
+        tries = rig.text().count(f"job {bad} is paused: disk error: ")
+        check(2 <= tries <= 5, f"{tries} tries")
+
+
 def unreadable(soak):
     """A tile's file that cannot be read is rendered again, and its job is done."""
     faults = Faults("EIO when a tile file is read")
@@ -292,6 +305,7 @@ TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
          ("jobs paused by a full disk go on after a kill", pause_is_kept),
          ("a job that waits for the disk goes on though users have paused many", behind_others),
          ("many jobs that wait for the disk are tried no more often than one", many),
+         ("a job that the disk fails is tried ever less often beside one that is well", beside_healthy),
          ("a tile file that cannot be read is rendered again", unreadable),
          ("tile files that can never be read fail their job", never_readable),
          ("a small disk that is full for real", full_for_real),
