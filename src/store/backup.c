@@ -138,7 +138,14 @@ static enum mq_status copy_pages(struct mq_copy *c, int pages, struct mq_error *
 		return mq_fail_errno(err, fault, "copying the database to %s", c->path);
 	if (rc == SQLITE_DONE)
 		return copy_close(c, err);
-	return rc == SQLITE_OK ? MQ_OK : mq_fail_sqlite(c->to, rc, err, c->path);
+	if (rc == SQLITE_OK)
+		return MQ_OK;
+	if ((rc & 0xff) != SQLITE_BUSY && (rc & 0xff) != SQLITE_LOCKED) {
+		/* It cannot go on, and only its end gives the copy's handle the error's text. */
+		(void)sqlite3_backup_finish(c->backup);
+		c->backup = NULL;
+	}
+	return mq_fail_sqlite(c->to, rc, err, c->path);
 }
 
 enum mq_status mq_copy_begin(struct mq_store *store, const char *path, struct mq_copy **out,

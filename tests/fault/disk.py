@@ -9,8 +9,8 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 from failpoints import names
-from rig import (JOBS, LONG, Faults, Gone, Refused, Rig, check, check_outputs, finish_and_check, reference,
-                 submit_all, until)
+from rig import (BUILD, JOBS, LONG, Faults, Gone, Refused, Rig, check, check_outputs,
+                 finish_and_check, reference, submit_all, until)
 
 SYNCS = re.compile(r".*-(fsync|dirsync)$")
 WRITES = re.compile(r".*-(create|write|rename|mkdir|index)$")
@@ -260,6 +260,27 @@ def full_for_real(soak):
     return [faults]
 
 
+def no_room_for_a_copy(soak):
+    """A copy of the database that does not fit says why, leaves nothing and does the next one no harm."""
+    with Rig() as rig, SmallDisk(rig, 120) as disk:
+        rig.dir = f"{disk.path}/s"
+        rig.start()
+        rig.client.call("pause", all=True)
+        for _ in range(16):
+            rig.client.submit({"width": 1 << 20, "height": 1024, "view": ["3", "4", "3", "4"],
+                               "iterations": 1, "palette": "gray", "keep_counts": True})
+        disk.fill(64 << 10)
+        command = [f"{BUILD}/mandelqd", f"--backup={rig.root}/copy", f"--state-dir={rig.dir}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        check(done.returncode == 1 and "database or disk is full" in done.stderr,
+              f"exit {done.returncode}: {done.stderr}")
+        check(not os.path.exists(f"{rig.dir}/work/backup.db"), "it is still there")
+        disk.empty()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        check(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
+        rig.kill()
+
+
 def too_large(soak):
     """Refused at submit with figures, but only what cannot fit; a repeated request is not refused."""
     with Rig() as rig, SmallDisk(rig, 8) as disk:
@@ -309,5 +330,6 @@ TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
          ("a tile file that cannot be read is rendered again", unreadable),
          ("tile files that can never be read fail their job", never_readable),
          ("a small disk that is full for real", full_for_real),
+         ("a copy of the database without room says so", no_room_for_a_copy),
          ("a job that cannot fit is refused with figures", too_large),
          ("a database that is full acknowledges nothing", database_full)]
