@@ -172,7 +172,7 @@ static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspec
 	size_t n;
 
 	*none = false;
-	while (!status && step != STEP_FULL && (want = room(u))) {
+	while (!status && !s->fatal && step != STEP_FULL && (want = room(u))) {
 		if (suspects)
 			want = 1;
 		status = mq_store_tiles_next(s->c.store, suspects, rows, want < BATCH ? want : BATCH, &n, err);

@@ -101,7 +101,7 @@ enum mq_status mq_gather_suspect(struct mq_schedule *s, int64_t now_ms, bool *no
 	if (status || !found)
 		return status;
 	status = assemble_job(s, job, true, now_ms, err);
-	if (status || s->assembling)
+	if (status || s->assembling || s->fatal)
 		return status;
 	/* The job has failed or been paused instead: on to the next. */
 	s->look = true;

@@ -61,6 +61,10 @@ enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t no
 		status = open_active(s, &row, &a, &why);
 	if (status == MQ_ENOSPC || status == MQ_EIO)
 		return mq_outcome_pause(s, job, status, why.text, now_ms, err);
+	if (status == MQ_ESYNC) { /* what this turn has learnt of others is committed first */
+		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "job %lld: %s", (long long)job, why.text);
+		return MQ_OK;
+	}
 	if (status == MQ_ECORRUPT) {
 		mq_log_job(MQ_LOG_ERROR, job, "job %lld is set aside: %s", (long long)job, why.text);
 		status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why.text, now_ms, err);
@@ -245,9 +249,9 @@ enum mq_status mq_schedule_turn(struct mq_schedule *s, int64_t now_ms, struct mq
 		s->assembly_retry_ms = 0;
 		s->look_assembly = true;
 	}
-	while (!status && s->look && !s->held)
+	while (!status && !s->fatal && s->look && !s->held)
 		status = mq_dispatch(s, now_ms, err);
-	if (!status && s->look_assembly && !s->held)
+	if (!status && !s->fatal && s->look_assembly && !s->held)
 		status = mq_gather(s, now_ms, err);
 	mq_memory_idle(s, now_ms);
 	return status;

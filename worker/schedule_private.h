@@ -63,7 +63,8 @@ struct mq_schedule {
 
 /* schedule.c */
 struct mq_active *mq_schedule_find(const struct mq_schedule *s, int64_t job);
-/* Finds or makes it. A job whose stored settings are damaged is failed, and *out is NULL. */
+/* Finds or makes it. *out is NULL when the job has been failed (its stored settings are damaged) or paused
+ * (the disk), or s->fatal is set. */
 enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t now_ms,
                                   struct mq_active **out, struct mq_error *err);
 /* Jobs to assemble are looked at again then, if not before. */

@@ -201,6 +201,27 @@ def never_readable(soak):
         check_outputs(rig.client, "strips", job, JOBS["strips"])
 
 
+def folder_sync(soak):
+    """The sync of one job's folder fails at every start: no tile of another job is blamed for the ends."""
+    wide = dict(JOBS["strips"], width=65536, height=32768)  # of many tiles: its folder is synced
+    with Rig() as rig:
+        rig.start(failpoints="tile-write:1:kill")
+        rig.client.call("pause", all=True)
+        small, large = rig.client.submit(JOBS["counts"]), rig.client.submit(wide)
+        try:
+            rig.client.call("resume", all=True)
+        except Gone:
+            pass
+        rig.wait_end()
+        for _ in range(7):
+            rig.start(failpoints="job-dirsync:1:eio", ready=False)
+            rig.wait_end()
+        rig.start()
+        rig.client.call("cancel", id=large)
+        until(20, lambda: rig.client.row(small)["state"] in ("done", "failed"), "the small job ends")
+        check_outputs(rig.client, "counts", small, JOBS["counts"])
+
+
 class SmallDisk:
     """A tmpfs, or a skip where mounting is not allowed."""
 
@@ -329,6 +350,7 @@ TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
          ("a job that the disk fails is tried ever less often beside one that is well", beside_healthy),
          ("a tile file that cannot be read is rendered again", unreadable),
          ("tile files that can never be read fail their job", never_readable),
+         ("a sync of a folder that fails is blamed on no tile", folder_sync),
          ("a small disk that is full for real", full_for_real),
          ("a copy of the database without room says so", no_room_for_a_copy),
          ("a job that cannot fit is refused with figures", too_large),
