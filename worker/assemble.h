@@ -20,7 +20,6 @@ struct mq_assembly {
 	struct mq_event event;
 	struct mq_assembly *next;
 	struct mq_active *job;       /* held */
-	bool alone;                  /* a suspect: nothing else is in flight */
 	struct mq_done_tile *tiles;  /* in strip order, all of the picture; owned */
 	size_t count;
 	/* the result */

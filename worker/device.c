@@ -89,7 +89,7 @@ static int free_slot(const struct mq_device *d)
 /* Submits waiting tasks while slots are free. Called and returns with the lock held. */
 static void submit_waiting(struct mq_device *d)
 {
-	int slot;
+	int slot = -1;
 
 	while (d->first && (d->cancelled || (slot = free_slot(d)) >= 0)) {
 		struct mq_task *t = d->first;

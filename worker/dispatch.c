@@ -72,7 +72,6 @@ static enum mq_status begin(struct mq_schedule *s, struct mq_unit *u, struct mq_
 	a->in_flight++;
 	u->in_flight++;
 	s->in_flight++;
-	s->alone = row->suspect;
 	/* To the end of the list, so that tiles start in order. */
 	struct mq_task **end = &s->launch;
 

@@ -63,7 +63,6 @@ static enum mq_status assemble_job(struct mq_schedule *s, int64_t job, bool alon
 		mq_assembly_free(as);
 		return status;
 	}
-	as->alone = s->alone = alone;
 	a->assembling = true;
 	s->assembling++;
 	as->next = s->assemblies;

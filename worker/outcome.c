@@ -151,7 +151,6 @@ static const char *outcome_name(enum mq_status status)
 		return "cancelled";
 	case MQ_ENOSPC:
 	case MQ_EIO:
-	case MQ_ESYNC:
 		return "io";
 	default:
 		return "error";
@@ -215,8 +214,14 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 	const struct mq_layout *l = &t->job->layout;
 	struct mq_span span = t->tile[0].span;
 	bool stale;
-	enum mq_status status = tiles_retry(s, u, t, now_ms, &stale, err);
+	enum mq_status status;
 
+	if (t->status == MQ_ESYNC) {
+		/* Its attempt stays open: what the disk does not keep five times, alone, fails its job. */
+		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "%s: %s", u->info.name, t->error.text);
+		return MQ_OK;
+	}
+	status = tiles_retry(s, u, t, now_ms, &stale, err);
 	if (status || stale)
 		return status;
 	switch (t->status) {
@@ -230,11 +235,6 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 	case MQ_ENOSPC:
 	case MQ_EIO:
 		return mq_outcome_pause(s, t->job->id, t->status, t->error.text, now_ms, err);
-	case MQ_ESYNC:
-		/* The disk's fault, not the tile's: its attempt ends in the database first, so that recovery
-		 * does not count this against it. */
-		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "%s: %s", u->info.name, t->error.text);
-		return MQ_OK;
 	case MQ_EDEVICE:
 		mq_outcome_broken(s, u, &t->error);
 		return MQ_OK;
@@ -259,8 +259,6 @@ enum mq_status mq_outcome_task(struct mq_schedule *s, struct mq_task *t, int64_t
 	s->in_flight--;
 	t->job->in_flight--;
 	s->look = true;
-	if (t->alone)
-		s->alone = false;
 	status = t->status ? task_failed(s, u, t, now_ms, err) : task_done(s, u, t, now_ms, err);
 	mq_active_release(t->job);
 	free(t);
@@ -299,10 +297,6 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 		return assembly_bad_tiles(s, a, now_ms, err);
 	if (a->status == MQ_ENOSPC || a->status == MQ_EIO)
 		return mq_outcome_pause(s, job->id, a->status, a->error.text, now_ms, err);
-	if (a->status == MQ_ESYNC) { /* the disk's fault: committed first, so that it is no death of the job's */
-		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "job %lld: %s", (long long)job->id, a->error.text);
-		return MQ_OK;
-	}
 	mq_log_job(MQ_LOG_ERROR, job->id, "job %lld: assembly: %s", (long long)job->id, a->error.text);
 	if (a->status == MQ_ENOMEM_HOST && job->assembly_tries < ASSEMBLY_MEMORY_TRIES) {
 		job->assembly_after_ms = now_ms + (1000ll << job->assembly_tries++);
@@ -320,16 +314,18 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
                                    struct mq_error *err)
 {
-	enum mq_status status = mq_store_assembly_end(s->c.store, a->job->id, err);
+	enum mq_status status = MQ_OK;
 
+	if (a->status == MQ_ESYNC) /* stays open, as a tile's attempt does */
+		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "job %lld: %s", (long long)a->job->id, a->error.text);
+	else
+		status = mq_store_assembly_end(s->c.store, a->job->id, err);
 	s->assembling--;
-	if (a->alone)
-		s->alone = false;
 	a->job->assembling = false;
 	s->look = s->look_assembly = true;
-	if (!status && a->status) {
+	if (!status && a->status && a->status != MQ_ESYNC) {
 		status = assembly_failed(s, a, now_ms, err);
-	} else if (!status) {
+	} else if (!status && !a->status) {
 		status = mq_store_job_done(s->c.store, a->job->id, &a->output, now_ms, err);
 		if (status == MQ_ESTATE || status == MQ_ENOENT) { /* cancelled at the last moment, even removed */
 			status = MQ_OK;

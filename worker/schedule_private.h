@@ -43,7 +43,6 @@ struct mq_schedule {
 	struct mq_assembly *assemblies; /* likewise */
 	unsigned assembling;         /* under way, with those */
 	unsigned in_flight;          /* tasks, with those */
-	bool alone;                  /* what is in flight, tile or assembly, is a suspect */
 	bool suspects;               /* there may be some: nothing else is started */
 	bool look;                   /* something changed: look for tiles */
 	bool look_assembly;          /* ... for jobs to assemble */

@@ -324,6 +324,39 @@ def too_large(soak):
         rig.kill()
 
 
+def never_synced(soak):
+    """A sync that fails again and again, and a service manager: every job it is about fails in the end."""
+    faults = Faults("a sync that fails at every start")
+    for point in ("picture-fsync", "tile-fsync", "tile-dirsync") if soak else ("picture-fsync", "tile-fsync"):
+        with Rig() as rig:
+            what = f"{point}:*:eio"
+            rig.start(failpoints=what, ready=False)
+            acknowledged, ends = {}, 0
+            began = time.monotonic()
+            while True:
+                check(time.monotonic() < began + 60, f"{point}: still ending after 60 s and {ends} ends")
+                try:
+                    if len(acknowledged) < len(JOBS):
+                        submit_all(rig.client, acknowledged)
+                    if all(r["state"] == "failed" for r in rig.client.rows()):
+                        break
+                    time.sleep(0.02)
+                except Gone:
+                    ends += 1
+                    rig.wait_end()
+                    faults.add(rig.start(failpoints=what, ready=False))
+            errors = {r["error"] for r in rig.client.rows()}
+            check(all("ended the worker" in e for e in errors), str(errors))
+            rig.kill()
+            rig.start()
+            for job in acknowledged.values():
+                rig.client.call("retry", id=job)
+            rig.client.wait_done(acknowledged.values())
+            for name, job in acknowledged.items():
+                check_outputs(rig.client, name, job, JOBS[name])
+    return [faults]
+
+
 def database_full(soak):
     """A commit without space is not acknowledged: the process ends, clients ask again."""
     faults = Faults("database full at a commit")
@@ -354,4 +387,5 @@ TESTS = [("no space, no quota and EIO at each step that writes", at_each_write),
          ("a small disk that is full for real", full_for_real),
          ("a copy of the database without room says so", no_room_for_a_copy),
          ("a job that cannot fit is refused with figures", too_large),
+         ("a disk that never keeps a file fails its jobs in the end", never_synced),
          ("a database that is full acknowledges nothing", database_full)]
