@@ -28,7 +28,7 @@
 #define ROOM (BLOCK + 2 * GROUP)
 #define FIRST_STEPS 12u   /* of first() */
 #define PASS_STEPS 24u    /* between two tests of pass() */
-#define PASS_END 256u     /* the step at which drive() takes over */
+#define PASS_END 512u     /* the step at which drive() takes over */
 #define PASS_MIN (4 * GROUP) /* or when so few samples are left in the block */
 #define DRIVE_STEPS 120    /* between two tests of drive(): a multiple of most short periods */
 #define ALIVE_BLOCKS 2048  /* of DRIVE_STEPS: some milliseconds */
@@ -36,8 +36,14 @@
 #define FINISH_AT (8 * GROUP)
 
 #define RING 0x1p-20 /* width of the ring of |c|^2 under 4 */
+#define PIECE 64u    /* loops of a length that is known are made vectors of at -O2 too */
 
 #define EACH_VECTOR _Pragma("GCC unroll 8") for (unsigned u = 0; u < V_UNROLL; u++)
+
+/* Where each step is tested a vector has more state: fewer of them, so that it stays in registers. */
+#define V_TESTED 3u
+#define TESTED (V_LANES * V_TESTED)
+#define EACH_TESTED _Pragma("GCC unroll 8") for (unsigned u = 0; u < V_TESTED; u++)
 
 _Static_assert(V_UNROLL == 6, "v_steps() names them");
 _Static_assert(GROUP <= MQ_CPU_SLACK && GROUP <= 64, "first() writes past the end; lanes are bits");
@@ -125,17 +131,17 @@ static void pad(struct orbits *o)
 
 /* ---- finish ---- */
 
-/* Orbits number i to i + GROUP - 1 of done, which escape within DRIVE_STEPS. */
+/* Orbits number i to i + TESTED - 1 of done, which escape within DRIVE_STEPS. */
 V_FN void finish_group(const struct run *r, const struct orbits *o, unsigned i, bool smooth)
 {
-	uint32_t count[GROUP], colour[GROUP];
-	float value[GROUP];
-	vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
-	vm on[V_UNROLL], any = vm_all();
-	vi n[V_UNROLL];
-	unsigned k, l, valid = o->count - i < GROUP ? o->count - i : GROUP;
+	uint32_t count[TESTED], colour[TESTED];
+	float value[TESTED];
+	vd x[V_TESTED], y[V_TESTED], re[V_TESTED], im[V_TESTED];
+	vm on[V_TESTED], any = vm_all();
+	vi n[V_TESTED];
+	unsigned k, l, valid = o->count - i < TESTED ? o->count - i : TESTED;
 
-	EACH_VECTOR {
+	EACH_TESTED {
 		x[u] = vd_load(o->x + i + u * V_LANES);
 		y[u] = vd_load(o->y + i + u * V_LANES);
 		re[u] = vd_load(o->re + i + u * V_LANES);
@@ -145,7 +151,7 @@ V_FN void finish_group(const struct run *r, const struct orbits *o, unsigned i, 
 	}
 	for (k = 0; k < DRIVE_STEPS && vm_bits(any); k++) {
 		any = vm_none();
-		EACH_VECTOR {
+		EACH_TESTED {
 			vd nx = x[u], ny = y[u];
 
 			v_step(&nx, &ny, re[u], im[u]);
@@ -156,7 +162,7 @@ V_FN void finish_group(const struct run *r, const struct orbits *o, unsigned i, 
 			any = vm_or(any, on[u]);
 		}
 	}
-	EACH_VECTOR {
+	EACH_TESTED {
 		vi_store32(count + u * V_LANES, n[u]);
 		if (smooth)
 			v_shade(r->scene, re[u], im[u], x[u], y[u], n[u], colour + u * V_LANES, value + u * V_LANES);
@@ -182,10 +188,10 @@ static void finish(const struct run *r, struct orbits *o)
 
 	pad(o);
 	if (r->smooth)
-		for (i = 0; i < o->count; i += GROUP)
+		for (i = 0; i < o->count; i += TESTED)
 			finish_group(r, o, i, true);
 	else
-		for (i = 0; i < o->count; i += GROUP)
+		for (i = 0; i < o->count; i += TESTED)
 			finish_group(r, o, i, false);
 	o->count = 0;
 }
@@ -195,12 +201,12 @@ static void finish(const struct run *r, struct orbits *o)
 V_FN void first_group(struct run *r, size_t at, unsigned i, bool smooth)
 {
 	struct scratch *s = r->s;
-	vd x[V_UNROLL], y[V_UNROLL], re[V_UNROLL], im[V_UNROLL];
-	vm on[V_UNROLL], in[V_UNROLL], any = vm_none(), ring = vm_none();
-	vi n[V_UNROLL], lane = v_lane_numbers();
+	vd x[V_TESTED], y[V_TESTED], re[V_TESTED], im[V_TESTED];
+	vm on[V_TESTED], in[V_TESTED], any = vm_none(), ring = vm_none();
+	vi n[V_TESTED], lane = v_lane_numbers();
 	unsigned k, steps = r->limit - 1 < FIRST_STEPS ? (unsigned)r->limit - 1 : FIRST_STEPS;
 
-	EACH_VECTOR {
+	EACH_TESTED {
 		vd r2;
 
 		x[u] = re[u] = vd_load(s->re + i + u * V_LANES);
@@ -219,7 +225,7 @@ V_FN void first_group(struct run *r, size_t at, unsigned i, bool smooth)
 	r->ring |= vm_bits(ring) != 0;
 	for (k = 0; k < steps && vm_bits(any); k++) {
 		any = vm_none();
-		EACH_VECTOR {
+		EACH_TESTED {
 			vd nx = x[u], ny = y[u];
 
 			v_step(&nx, &ny, re[u], im[u]);
@@ -230,7 +236,7 @@ V_FN void first_group(struct run *r, size_t at, unsigned i, bool smooth)
 			any = vm_or(any, on[u]);
 		}
 	}
-	EACH_VECTOR {
+	EACH_TESTED {
 		unsigned bits = vm_bits(on[u]), inside = vm_bits(in[u]), l;
 		size_t to = at + u * V_LANES;
 
@@ -261,10 +267,10 @@ static void first(struct run *r, size_t at, unsigned count)
 		s->im[i] = 0;
 	}
 	if (r->smooth)
-		for (i = 0; i < count; i += GROUP)
+		for (i = 0; i < count; i += TESTED)
 			first_group(r, at + i, i, true);
 	else
-		for (i = 0; i < count; i += GROUP)
+		for (i = 0; i < count; i += TESTED)
 			first_group(r, at + i, i, false);
 }
 
@@ -557,13 +563,16 @@ static void place(const struct run *r, size_t at, unsigned count)
 
 	while (i < count) {
 		unsigned end = count - i < cols - col ? count : i + (cols - col);
-		double im = mq_sample_im(g, (double)r->patch->row0 + row);
-		double first_col = (double)r->patch->col0 + col - i;
+		vd im = vd_set(mq_sample_im(g, (double)r->patch->row0 + row));
+		vd middle = vd_add(vd_set((double)r->patch->col0 + col + 0.5), vd_from_int(v_lane_numbers()));
 
-		for (; i < end; i++) {
-			r->s->re[i] = mq_sample_re(g, first_col + i);
-			r->s->im[i] = im;
+		/* mq_sample_re(); what is written past the end is written again, or past the block. */
+		for (; i < end; i += V_LANES) {
+			vd_store(r->s->re + i, vd_fma(middle, vd_set(g->dx), vd_set(g->xmin)));
+			vd_store(r->s->im + i, im);
+			middle = vd_add(middle, vd_set(V_LANES));
 		}
+		i = end;
 		col = 0;
 		row++;
 	}
@@ -600,26 +609,30 @@ static bool render(const struct mq_patch *patch, struct mq_samples *out, void *s
 	return !atomic_load_explicit(patch->cancel, memory_order_relaxed);
 }
 
-static void gray(const uint32_t *counts, size_t n, uint32_t limit, uint8_t *out)
+static void gray(const uint32_t *restrict counts, size_t n, uint32_t limit, uint8_t *restrict out)
 {
-	size_t i;
+	size_t i = 0, k;
 
-	for (i = 0; i < n; i++)
+	for (; n - i >= PIECE; i += PIECE)
+		for (k = 0; k < PIECE; k++)
+			out[i + k] = (uint8_t)mq_gray(counts[i + k], limit);
+	for (; i < n; i++)
 		out[i] = (uint8_t)mq_gray(counts[i], limit);
 }
 
 static size_t inside(const uint32_t *counts, size_t n, uint32_t limit)
 {
-	size_t sum = 0, i, k;
+	size_t sum = 0, i = 0, k;
 
-	for (i = 0; i < n; i += k) {
-		uint32_t part = 0, stop = n - i < 65536 ? (uint32_t)(n - i) : 65536, j;
+	for (; n - i >= PIECE; i += PIECE) {
+		uint32_t part = 0;
 
-		for (j = 0; j < stop; j++)
-			part += counts[i + j] >= limit;
+		for (k = 0; k < PIECE; k++)
+			part += counts[i + k] >= limit;
 		sum += part;
-		k = stop;
 	}
+	for (; i < n; i++)
+		sum += counts[i] >= limit;
 	return sum;
 }
 
