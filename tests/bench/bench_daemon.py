@@ -73,7 +73,7 @@ def idle():
         while call(s, "status")["jobs"][0]["state"] != "done":
             time.sleep(0.05)
         s.close()
-        time.sleep(5)
+        time.sleep(15) # the watchdog looks once more
         before = wakeups(pid)
         time.sleep(idle_seconds)
         emit("idle worker", seconds=idle_seconds, wakeups=wakeups(pid) - before,
