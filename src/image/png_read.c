@@ -237,9 +237,9 @@ void mq_png_close(struct mq_png_reader *reader)
 }
 
 /* The deflate data within an IDAT, its CRC and wrapping checked; chunk: type, data, CRC. */
-static enum mq_status unwrap(const uint8_t *chunk, const struct idat *idat,
+static enum mq_status unwrap(uint8_t *chunk, const struct idat *idat,
                              const struct mq_strip_shape *shape, uint32_t index,
-                             const uint8_t **data, struct mq_error *err)
+                             uint8_t **data, struct mq_error *err)
 {
 	if (get32(chunk + 4 + idat->bytes) != crc32_gzip_refl(0, chunk, 4ull + idat->bytes))
 		return mq_fail(err, MQ_ECORRUPT, "strip %u does not match its CRC-32", index);
@@ -260,8 +260,7 @@ enum mq_status mq_png_strip(struct mq_png_reader *reader, struct mq_strip_encode
 {
 	const struct idat *idat = &reader->idat[index];
 	struct mq_strip_shape shape;
-	const uint8_t *data = NULL;
-	uint8_t *chunk;
+	uint8_t *data = NULL, *chunk;
 	enum mq_status status;
 
 	strip_shape(reader, index, &shape);
@@ -270,7 +269,7 @@ enum mq_status mq_png_strip(struct mq_png_reader *reader, struct mq_strip_encode
 		status = read_at(reader->fd, chunk, (size_t)idat->bytes + 8, idat->offset - 4, err);
 	if (status == MQ_OK)
 		status = unwrap(chunk, idat, &shape, index, &data, err);
-	if (status == MQ_OK)
+	if (status == MQ_OK) /* the CRC, which has been looked at, is the tail */
 		status = mq_strip_inflate(work, data, idat->bytes - wrapping(&shape, index), &shape,
 		                          pixels, adler_out, err);
 	return status;

@@ -17,15 +17,17 @@
 #include "src/image/strip_work.h"
 #include "src/spare.h"
 
+_Static_assert(MQ_STRIP_TAIL == MQ_INFLATE_TAIL, "what a strip has behind it");
+
 struct mq_strip_encoder {
 	size_t filtered_max;
-	uint8_t *filtered; /* filtered_max + MQ_INFLATE_SLACK */
+	uint8_t *filtered; /* filtered_max */
 	uint8_t *input;    /* mq_strip_input; grows to the largest asked for */
 	size_t input_size;
 	struct mq_plane_work *planes;
 	struct mq_deflate *deflate;
 	bool be_small;
-	struct inflate_state inflate;
+	struct libdeflate_decompressor *inflate;
 };
 
 enum mq_status mq_strip_encoder_open(size_t filtered_max, struct mq_strip_encoder **out,
@@ -39,22 +41,25 @@ enum mq_status mq_strip_encoder_open(size_t filtered_max, struct mq_strip_encode
 	if (!e)
 		goto nomem;
 	e->filtered_max = filtered_max;
-	e->filtered = malloc(filtered_max + MQ_INFLATE_SLACK);
+	e->filtered = malloc(filtered_max);
 	e->deflate = mq_deflate_open();
-	if (!e->filtered || !e->deflate || !mq_spare_left())
+	e->inflate = libdeflate_alloc_decompressor();
+	if (!e->filtered || !e->deflate || !e->inflate || !mq_spare_left())
 		goto nomem;
 	*out = e;
 	return MQ_OK;
 nomem:
 	mq_strip_encoder_close(e);
 	return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a strip encoder (%zu bytes)",
-	               sizeof *e + filtered_max + MQ_INFLATE_SLACK);
+	               sizeof *e + filtered_max);
 }
 
 void mq_strip_encoder_close(struct mq_strip_encoder *encoder)
 {
 	if (!encoder)
 		return;
+	if (encoder->inflate)
+		libdeflate_free_decompressor(encoder->inflate);
 	mq_deflate_close(encoder->deflate);
 	mq_plane_work_free(encoder->planes);
 	free(encoder->input);
@@ -117,7 +122,7 @@ enum mq_status mq_strip_input(struct mq_strip_encoder *encoder, size_t bytes, ui
 	return MQ_OK;
 }
 
-enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, const uint8_t *bytes, size_t len,
+enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, uint8_t *bytes, size_t len,
                                 const struct mq_strip_shape *shape, uint8_t *pixels,
                                 uint32_t *adler, struct mq_error *err)
 {
@@ -128,7 +133,7 @@ enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, const uint8_t 
 		return mq_fail(err, MQ_EINTERNAL,
 		               "a strip of %u rows of %zu bytes does not fit its encoder",
 		               shape->rows, shape->row_bytes);
-	if (!mq_inflate(&encoder->inflate, bytes, len, shape->last, encoder->filtered, filtered))
+	if (!mq_inflate(encoder->inflate, bytes, len, shape->last, encoder->filtered, filtered))
 		return mq_fail(err, MQ_ECORRUPT, "a strip's deflate stream is damaged");
 	if (!mq_filter_undo(encoder->filtered, shape->row_bytes, shape->rows, shape->channels,
 	                    pixels))
@@ -137,7 +142,7 @@ enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, const uint8_t 
 	return MQ_OK;
 }
 
-enum mq_status mq_strip_decode(struct mq_strip_encoder *encoder, const uint8_t *bytes, size_t len,
+enum mq_status mq_strip_decode(struct mq_strip_encoder *encoder, uint8_t *bytes, size_t len,
                                size_t row_bytes, uint32_t rows, unsigned channels, bool last,
                                uint32_t adler, uint8_t *pixels, struct mq_error *err)
 {

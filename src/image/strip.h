@@ -23,6 +23,9 @@ void mq_strip_encoder_close(struct mq_strip_encoder *encoder);
  * the bytes depend on the pixels alone, and mq_strip_decode reads both. */
 void mq_strip_encoder_small(struct mq_strip_encoder *encoder, bool small);
 
+/* Bytes behind a strip's that mq_strip_decode writes to. */
+#define MQ_STRIP_TAIL 2u
+
 /* An upper bound of what mq_strip_encode writes for so many filtered bytes. */
 size_t mq_strip_bound(size_t filtered);
 
@@ -36,9 +39,10 @@ enum mq_status mq_strip_encode(struct mq_strip_encoder *encoder, const uint8_t *
                                uint32_t rows, unsigned channels, bool last, uint8_t *out, size_t room,
                                struct mq_strip_result *result, struct mq_error *err);
 
-/* Inflates one strip and undoes its filters into pixels (rows * row_bytes). MQ_ECORRUPT: the stream
+/* Inflates one strip and undoes its filters into pixels (rows * row_bytes). bytes has MQ_STRIP_TAIL more,
+ * which are written to. MQ_ECORRUPT: the stream
  * is damaged, has another length, a filter that strips do not use, or another Adler-32. */
-enum mq_status mq_strip_decode(struct mq_strip_encoder *encoder, const uint8_t *bytes, size_t len,
+enum mq_status mq_strip_decode(struct mq_strip_encoder *encoder, uint8_t *bytes, size_t len,
                                size_t row_bytes, uint32_t rows, unsigned channels, bool last, uint32_t adler,
                                uint8_t *pixels, struct mq_error *err);
 

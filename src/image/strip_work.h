@@ -23,8 +23,8 @@ static inline size_t mq_strip_filtered(const struct mq_strip_shape *shape)
 enum mq_status mq_strip_input(struct mq_strip_encoder *encoder, size_t bytes, uint8_t **out,
                               struct mq_error *err);
 
-/* As mq_strip_decode, but gives the Adler-32 instead of checking it. */
-enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, const uint8_t *bytes, size_t len,
+/* As mq_strip_decode (bytes have a tail), but gives the Adler-32 instead of checking it. */
+enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, uint8_t *bytes, size_t len,
                                 const struct mq_strip_shape *shape, uint8_t *pixels,
                                 uint32_t *adler, struct mq_error *err);
 

@@ -26,10 +26,10 @@ static void check_zlib(const uint8_t *packed, size_t bytes, const uint8_t *in, s
 	free(back);
 }
 
-static void there_and_back(struct inflate_state *work, const uint8_t *in, size_t n, bool small, bool last)
+static void there_and_back(struct libdeflate_decompressor *work, const uint8_t *in, size_t n, bool small, bool last)
 {
 	static struct mq_deflate *d;
-	uint8_t *out = malloc(mq_deflate_bound(n)), *back = malloc(n + MQ_INFLATE_SLACK);
+	uint8_t *out = malloc(mq_deflate_bound(n) + MQ_INFLATE_TAIL), *back = malloc(n);
 	size_t bytes;
 
 	if (!d)
@@ -45,15 +45,22 @@ static void there_and_back(struct inflate_state *work, const uint8_t *in, size_t
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static uint8_t made[MOST + MQ_INFLATE_SLACK];
-	static struct inflate_state work;
+	static uint8_t made[MOST];
+	static struct libdeflate_decompressor *work;
+	uint8_t *stream;
 	bool last;
 
 	if (size < 2)
 		return 0;
 	last = data[0] & 1;
-	if (mq_inflate(&work, data + 1, size - 1, last, made, MOST))
+	if (!work)
+		work = libdeflate_alloc_decompressor();
+	stream = malloc(size - 1 + MQ_INFLATE_TAIL);
+	FUZZ_CHECK(work && stream);
+	memcpy(stream, data + 1, size - 1);
+	if (mq_inflate(work, stream, size - 1, last, made, MOST))
 		fuzz_touch(made, MOST);
-	there_and_back(&work, data + 1, size - 1, data[0] & 2, last);
+	free(stream);
+	there_and_back(work, data + 1, size - 1, data[0] & 2, last);
 	return 0;
 }
