@@ -34,6 +34,7 @@ struct mq_active {
 	unsigned assembly_tries;
 	int64_t assembly_after_ms; /* not before: memory was out */
 	bool disk_paused;        /* by the disk, and nothing has been written since */
+	int64_t disk_told_ms;    /* the try that its last pause, which was logged, waits for */
 	unsigned mends;          /* assemblies that found damaged tiles */
 	unsigned failures;       /* of tiles, that nothing explains */
 	struct mq_active *next;

@@ -53,16 +53,19 @@ enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, enum mq_stat
 	status = mq_store_job_move(s->c.store, job, MQ_JOB_PAUSED, reason, NULL, now_ms, err);
 	if (status)
 		return status == MQ_ESTATE ? MQ_OK : status; /* it has ended meanwhile */
-	mq_log_job(MQ_LOG_WARN, job, "job %lld is paused: %s", (long long)job, reason);
-	a = mq_schedule_find(s, job);
-	if (a)
-		a->disk_paused = true;
 	if (!s->disk_retry_ms) {
 		if (now_ms - s->disk_paused_ms > 2 * DISK_RETRY_MAX_MS)
 			s->disk_wait_ms = 0;
 		disk_later(s, now_ms);
 	}
 	s->disk_paused_ms = now_ms;
+	a = mq_schedule_find(s, job);
+	if (a)
+		a->disk_paused = true;
+	if (!a || a->disk_told_ms != s->disk_retry_ms) /* not for each of its tiles */
+		mq_log_job(MQ_LOG_WARN, job, "job %lld is paused: %s", (long long)job, reason);
+	if (a)
+		a->disk_told_ms = s->disk_retry_ms;
 	return MQ_OK;
 }
 
