@@ -16,7 +16,7 @@ def real_limit(soak):
     """The worker's address space may grow by less than the buffers that it asks for: 64 MiB."""
     faults = Faults("address space limited (RLIMIT_AS), host buffers refused")
     reference("long", LONG)
-    for room in (40, 28, 20) if soak else (28,):
+    for room in (40, 28, 24) if soak else (28,):
         with Rig() as rig:
             rig.start()
             rig.client.wait_done([rig.client.submit(JOBS["colour"])])  # stacks and arenas are there
