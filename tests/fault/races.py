@@ -14,8 +14,9 @@ CLIENTS = 50
 HOPELESS = {"width": 1 << 24, "height": 16, "view": ["2", "3", "2", "3"], "iterations": 10}
 
 
-def together(rig, count, act):
-    """act(number, client) in so many threads that start at once; what they return, in order."""
+def together(rig, count, act, seconds=0):
+    """act(number, client) in so many threads that start at once; what they return, in order. seconds: what one
+    takes."""
     barrier, results = threading.Barrier(count), [None] * count
     clients = [rig.new_client() for _ in range(count)]
 
@@ -30,7 +31,7 @@ def together(rig, count, act):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(60)
+        t.join(seconds + 60)
         check(not t.is_alive(), "a client hangs")
     for c in clients:
         c.close()
@@ -112,7 +113,7 @@ def crowd(soak):
                     check(e.status == "state", f"after {calls} calls: {e}")
             return calls, mine
 
-        results = together(rig, CLIENTS, busy)
+        results = together(rig, CLIENTS, busy, seconds)
         bad = [r for r in results if isinstance(r, Exception)]
         check(not bad, f"{len(bad)} clients failed, the first with {bad[:1]!r}")
         check(not rig.ended(), "the worker ended")
