@@ -60,7 +60,7 @@ void mq_guard_close(struct mq_guard *g)
 
 int mq_guard_due(const struct mq_guard *g, unsigned peers)
 {
-	return peers || g->grown ? LOOK_MS : -1;
+	return peers || g->owed ? LOOK_MS : -1;
 }
 
 bool mq_guard_exceeded(struct mq_guard *g, unsigned peers, uint64_t held, int64_t now_ms)
@@ -72,17 +72,15 @@ bool mq_guard_exceeded(struct mq_guard *g, unsigned peers, uint64_t held, int64_
 		return true;
 	}
 	/* The clock may have been set back. */
-	if (mq_guard_due(g, peers) < 0 || (now_ms < g->next_ms && now_ms + LOOK_MS >= g->next_ms))
+	g->owed = now_ms < g->next_ms && now_ms + LOOK_MS >= g->next_ms;
+	if (g->owed)
 		return false;
 	g->next_ms = now_ms + LOOK_MS;
 	now = resident(g);
-	if (peers == 0) {
+	/* One may have come, filled it and gone since the last look. Cheap: large buffers are mapped apart. */
+	if (peers == 0)
 		malloc_trim(0);
-		g->grown = false;
-		return false;
-	}
-	g->grown = now > limit(g, held) - g->allowed;
-	if (now <= limit(g, held))
+	if (peers == 0 || now <= limit(g, held))
 		return false;
 	mq_log(MQ_LOG_WARN,
 	       "%llu MiB of memory are in use where the settings explain %llu, and %u connections may "
@@ -99,7 +97,6 @@ bool mq_guard_enough(struct mq_guard *g, unsigned peers, uint64_t held)
 	now = resident(g);
 	if (peers > g->peers_max || now > limit(g, held))
 		return false;
-	g->grown = now > limit(g, held) - g->allowed;
 	mq_log(MQ_LOG_WARN, "the connections of other machines are closed; %llu MiB are in use without them",
 	       MIB(now));
 	return true;
@@ -110,7 +107,6 @@ void mq_guard_settle(struct mq_guard *g, uint64_t held)
 	uint64_t now;
 
 	malloc_trim(0);
-	g->grown = false;
 	now = resident(g);
 	mq_log(MQ_LOG_WARN, "all connections are closed; %llu MiB are in use without them", MIB(now));
 	if (now > limit(g, held))

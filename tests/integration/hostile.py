@@ -110,6 +110,14 @@ def resident():
     raise AssertionError("no RssAnon")
 
 
+def gives_back(before):
+    """What is left is the heap's own: some MiB beside what there was before peers came."""
+    end = time.time() + 10
+    while resident() > before + 16:
+        assert time.time() < end, (before, resident())
+        time.sleep(0.05)
+
+
 def switches():
     """How often the worker's threads have gone to sleep of their own will, in all."""
     total = 0
