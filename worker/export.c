@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/alive.h"
 #include "src/failpoint.h"
-#include "src/image/npy.h"
-#include "src/image/png.h"
-#include "src/image/strip.h"
-#include "src/image/tilefile.h"
-#include "src/spare.h"
 #include "worker/watchdog.h"
 
 struct mq_export {
@@ -27,24 +20,15 @@ struct mq_export {
 	struct mq_export *queued;  /* in the list of those to prepare */
 	uint64_t handle;
 	int64_t used_ms;
-	int fd;
 	int64_t picture;   /* the job whose whole picture this is, or 0 */
 	uint64_t read_to;  /* read without a gap up to here */
 	/* settled once `done` is true; until then the preparing thread's own */
 	atomic_bool done;
 	enum mq_status status;
 	struct mq_error error;
-	uint64_t bytes;
-	char sha256[65];
-	/* for the preparing thread */
-	struct mq_active *job;
-	enum mq_export_what what;
-	struct mq_region region;
-	int source_dir;
-	_Atomic uint32_t rows_done;
-	double part; /* without a job: how much of it main has made */
-	atomic_bool unwanted;
-	bool left;                 /* under the lock: the preparing thread frees it */
+	struct mq_part file; /* without a job there is nothing to make: only fd, bytes and sha256 are used */
+	double promised;     /* how much of it main has made */
+	bool left;           /* under the lock: the preparing thread frees it */
 };
 
 struct mq_exports {
@@ -61,175 +45,13 @@ struct mq_exports {
 	bool stop;
 };
 
-static const char *const file_name[] = {"picture.png", "preview.png", "counts.mqc", "counts.mqc"};
-
-/* Rows of the region, one after another; a strip is decoded when its first row is asked for. */
-struct rows {
-	struct mq_export *x;
-	struct mq_png_reader *png;
-	struct mq_countfile *counts;
-	struct mq_strip_encoder *work;
-	uint8_t *strip;      /* decoded */
-	uint32_t strip_index; /* that it holds, or UINT32_MAX */
-	size_t pixel_bytes;
-};
-
-static enum mq_status rows_get(void *arg, uint32_t y, uint8_t *out, struct mq_error *err)
-{
-	struct rows *r = arg;
-	struct mq_export *x = r->x;
-	const struct mq_layout *l = &x->job->layout;
-	uint32_t row = x->region.y + y, index = row / l->strip_rows;
-	size_t row_bytes = (size_t)l->width * r->pixel_bytes;
-	uint32_t rows = mq_span_rows(l, (struct mq_span){index, 1}), adler;
-	enum mq_status s = MQ_OK;
-
-	if (atomic_load_explicit(&x->unwanted, memory_order_relaxed))
-		return mq_fail(err, MQ_ECANCELLED, "the download was given up");
-	if (r->strip_index != index) {
-		r->strip_index = UINT32_MAX;
-		if (r->png)
-			s = mq_png_strip(r->png, r->work, index, r->strip, &adler, err);
-		else
-			s = mq_countfile_plane(r->counts, index, x->what == MQ_EXPORT_SMOOTH, r->strip,
-			                       rows * row_bytes, err);
-		if (s)
-			return s;
-		r->strip_index = index;
-	}
-	memcpy(out, r->strip + (row - index * l->strip_rows) * row_bytes + x->region.x * r->pixel_bytes,
-	       x->region.width * r->pixel_bytes);
-	mq_alive();
-	atomic_store_explicit(&x->rows_done, y + 1, memory_order_relaxed);
-	return MQ_OK;
-}
-
-static enum mq_status write_all(int fd, const void *bytes, size_t len, struct mq_error *err)
-{
-	const char *p = bytes;
-	int e = mq_failpoint("export-write");
-
-	if (e)
-		return mq_fail_errno(err, e, "writing a download's temporary file");
-	while (len) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return mq_fail_errno(err, errno, "writing a download's temporary file");
-		p += n;
-		len -= (size_t)n;
-	}
-	return MQ_OK;
-}
-
-static enum mq_status write_npy(struct rows *r, struct mq_error *err)
-{
-	struct mq_export *x = r->x;
-	size_t row_bytes = (size_t)x->region.width * 4;
-	char header[MQ_NPY_HEADER_MAX];
-	size_t n = mq_npy_header(header, x->what == MQ_EXPORT_SMOOTH, x->region.height, x->region.width);
-	uint8_t *row = malloc(row_bytes);
-	enum mq_status s;
-
-	if (!row)
-		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a row", row_bytes);
-	s = write_all(x->fd, header, n, err);
-	for (uint32_t y = 0; !s && y < x->region.height; y++) {
-		s = rows_get(r, y, row, err);
-		if (!s)
-			s = write_all(x->fd, row, row_bytes, err);
-	}
-	free(row);
-	return s;
-}
-
-/* Size and SHA-256 of what has been written. */
-static enum mq_status seal(struct mq_export *x, struct mq_error *err)
-{
-	EVP_MD_CTX *md = EVP_MD_CTX_new();
-	unsigned char digest[32], *buffer = malloc(1 << 18);
-	enum mq_status s = MQ_OK;
-	uint64_t at = 0;
-	ssize_t n;
-
-	if (!md || !buffer || !EVP_DigestInit_ex(md, EVP_sha256(), NULL)) {
-		s = mq_fail(err, MQ_ENOMEM_HOST, "no memory for a checksum");
-		goto out;
-	}
-	while ((n = pread(x->fd, buffer, 1 << 18, (off_t)at)) > 0) {
-		mq_alive();
-		if (atomic_load_explicit(&x->unwanted, memory_order_relaxed)) {
-			s = mq_fail(err, MQ_ECANCELLED, "the download was given up");
-			goto out;
-		}
-		EVP_DigestUpdate(md, buffer, (size_t)n);
-		at += (uint64_t)n;
-	}
-	if (n < 0) {
-		s = mq_fail_errno(err, errno, "reading a download's temporary file");
-		goto out;
-	}
-	EVP_DigestFinal_ex(md, digest, NULL);
-	for (int i = 0; i < 32; i++)
-		snprintf(x->sha256 + 2 * i, 3, "%02x", digest[i]);
-	x->bytes = at;
-out:
-	EVP_MD_CTX_free(md);
-	free(buffer);
-	return s;
-}
-
-static enum mq_status prepare(struct mq_export *x, struct mq_error *err)
-{
-	const struct mq_job *job = x->job->job;
-	const struct mq_layout *l = &x->job->layout;
-	struct mq_png_header header = {job->width, job->height, l->channels, job->ppm, x->job->text};
-	struct rows r = {.x = x, .strip_index = UINT32_MAX};
-	uint32_t strip_rows = l->strip_rows < l->height ? l->strip_rows : l->height;
-	enum mq_status s = MQ_OK;
-	int source = -1;
-
-	r.pixel_bytes = x->what == MQ_EXPORT_PICTURE ? l->channels : 4;
-	r.strip = mq_spare_malloc((size_t)strip_rows * l->width * r.pixel_bytes);
-	if (!r.strip)
-		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a strip",
-		               (size_t)strip_rows * l->width * r.pixel_bytes);
-	if (x->what == MQ_EXPORT_PICTURE) {
-		source = openat(x->source_dir, file_name[x->what], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (source < 0)
-			s = mq_fail_errno(err, errno, "the picture of job %lld", (long long)x->job->id);
-		if (!s)
-			s = mq_png_open(source, &header, l, &r.png, err);
-		if (!s)
-			s = mq_strip_encoder_open(strip_rows * ((size_t)l->width * l->channels + 1), &r.work, err);
-		if (!s)
-			s = mq_png_write_rows(x->fd, x->region.width, x->region.height, l->channels, job->ppm,
-			                      rows_get, &r, err);
-	} else {
-		s = mq_countfile_open(x->source_dir, file_name[x->what], x->job->id, l->strips, &r.counts, err);
-		if (!s)
-			s = write_npy(&r, err);
-	}
-	if (!s)
-		s = seal(x, err);
-	mq_strip_encoder_close(r.work);
-	mq_png_close(r.png);
-	mq_countfile_close(r.counts);
-	if (source >= 0)
-		close(source);
-	free(r.strip);
-	return s;
-}
-
 static void export_free(struct mq_export *x)
 {
-	if (x->fd >= 0)
-		close(x->fd);
-	if (x->source_dir >= 0)
-		close(x->source_dir);
-	mq_active_release(x->job);
+	if (x->file.fd >= 0)
+		close(x->file.fd);
+	if (x->file.source_dir >= 0)
+		close(x->file.source_dir);
+	mq_active_release(x->file.job);
 	free(x);
 }
 
@@ -252,7 +74,7 @@ static void *exports_main(void *arg)
 		xs->preparing = x;
 		pthread_mutex_unlock(&xs->lock);
 		mq_watch_begin(&xs->watch);
-		x->status = prepare(x, &x->error);
+		x->status = mq_part_make(&x->file, &x->error);
 		mq_watch_end(&xs->watch);
 		atomic_store(&x->done, true);
 		pthread_mutex_lock(&xs->lock);
@@ -294,7 +116,7 @@ enum mq_status mq_exports_open(struct mq_statedir *dir, struct mq_exports **out,
  * loop does not wait for a disk. */
 static bool withdraw(struct mq_exports *xs, struct mq_export *x)
 {
-	atomic_store(&x->unwanted, true);
+	atomic_store(&x->file.unwanted, true);
 	pthread_mutex_lock(&xs->lock);
 	for (struct mq_export **p = &xs->first; *p; p = &(*p)->queued)
 		if (*p == x) {
@@ -316,7 +138,7 @@ static void export_remove(struct mq_exports *xs, struct mq_export **at)
 
 	*at = x->next;
 	xs->count--;
-	if (!x->job || !withdraw(xs, x))
+	if (!x->file.job || !withdraw(xs, x))
 		export_free(x);
 }
 
@@ -352,10 +174,12 @@ static void export_state(const struct mq_export *x, struct mq_export_state *out)
 	*out = (struct mq_export_state){.handle = x->handle, .ready = atomic_load(&x->done) && !x->status};
 	if (out->ready) {
 		out->progress = 1;
-		out->bytes = x->bytes;
-		memcpy(out->sha256, x->sha256, sizeof out->sha256);
+		out->bytes = x->file.bytes;
+		memcpy(out->sha256, x->file.sha256, sizeof out->sha256);
 	} else {
-		out->progress = x->job ? (double)atomic_load(&x->rows_done) / x->region.height : x->part;
+		out->progress = x->promised;
+		if (x->file.job)
+			out->progress = (double)atomic_load(&x->file.rows_done) / x->file.region.height;
 	}
 }
 
@@ -365,14 +189,14 @@ static enum mq_status begin_whole(struct mq_export *x, const struct mq_export_re
 {
 	struct stat st;
 
-	x->fd = openat(x->source_dir, file_name[q->what], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (x->fd < 0 || fstat(x->fd, &st))
-		return mq_fail_errno(err, errno, "%s of job %lld", file_name[q->what], (long long)q->job);
-	x->bytes = (uint64_t)st.st_size;
+	x->file.fd = openat(x->file.source_dir, mq_part_source(q->what), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (x->file.fd < 0 || fstat(x->file.fd, &st))
+		return mq_fail_errno(err, errno, "%s of job %lld", mq_part_source(q->what), (long long)q->job);
+	x->file.bytes = (uint64_t)st.st_size;
 	if (q->what == MQ_EXPORT_PICTURE)
 		x->picture = q->job;
 	if (q->sha256)
-		snprintf(x->sha256, sizeof x->sha256, "%s", q->sha256);
+		snprintf(x->file.sha256, sizeof x->file.sha256, "%s", q->sha256);
 	atomic_store(&x->done, true);
 	return MQ_OK;
 }
@@ -381,18 +205,18 @@ static enum mq_status begin_whole(struct mq_export *x, const struct mq_export_re
 static enum mq_status begin_part(struct mq_exports *xs, struct mq_export *x,
                                  const struct mq_export_request *q, struct mq_error *err)
 {
-	enum mq_status s = mq_active_open(xs->dir, q->job, q->spec, true, false, &x->job, err);
+	enum mq_status s = mq_active_open(xs->dir, q->job, q->spec, true, false, &x->file.job, err);
 
 	if (s)
 		return s;
-	x->what = q->what;
-	x->region = q->region ? *q->region
-	                      : (struct mq_region){0, 0, x->job->job->width, x->job->job->height};
+	x->file.what = q->what;
+	x->file.region = q->region ? *q->region
+	                           : (struct mq_region){0, 0, x->file.job->job->width, x->file.job->job->height};
 	int e = mq_failpoint("export-create");
 
 	if (!e)
-		x->fd = openat(xs->dir->work_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-	if (x->fd < 0)
+		x->file.fd = openat(xs->dir->work_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (x->file.fd < 0)
 		return mq_fail_errno(err, e ? e : errno, "making a download's temporary file");
 	pthread_mutex_lock(&xs->lock);
 	*xs->last = x;
@@ -412,7 +236,7 @@ static enum mq_status export_new(struct mq_exports *xs, int64_t now_ms, struct m
 	x = mq_failpoint("export-alloc") ? NULL : calloc(1, sizeof *x);
 	if (!x)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a download");
-	x->fd = x->source_dir = -1;
+	x->file.fd = x->file.source_dir = -1;
 	x->handle = xs->next_handle + 1;
 	x->used_ms = now_ms;
 	*out = x;
@@ -444,7 +268,7 @@ bool mq_export_promised(struct mq_exports *xs, uint64_t handle, double progress)
 	struct mq_export *x = *find(xs, handle);
 
 	if (x)
-		x->part = progress;
+		x->promised = progress;
 	return x;
 }
 
@@ -459,14 +283,14 @@ void mq_export_settle(struct mq_exports *xs, uint64_t handle, int fd, enum mq_st
 			close(fd);
 		return;
 	}
-	x->fd = fd;
+	x->file.fd = fd;
 	x->status = status;
 	if (status)
 		x->error = *err;
 	else if (fstat(fd, &st))
 		x->status = mq_fail_errno(&x->error, errno, "looking at a file to hand out");
 	else
-		x->bytes = (uint64_t)st.st_size;
+		x->file.bytes = (uint64_t)st.st_size;
 	atomic_store(&x->done, true);
 }
 
@@ -479,7 +303,7 @@ enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_req
 
 	if (s)
 		return s;
-	s = mq_statedir_job(xs->dir->pictures_fd, q->job, MQ_MAKE_NOT, &x->source_dir, err);
+	s = mq_statedir_job(xs->dir->pictures_fd, q->job, MQ_MAKE_NOT, &x->file.source_dir, err);
 	if (!s)
 		s = whole ? begin_whole(x, q, err) : begin_part(xs, x, q, err);
 	if (s) {
@@ -531,9 +355,9 @@ enum mq_status mq_export_read(struct mq_exports *xs, uint64_t handle, uint64_t o
 		return s;
 	if (!atomic_load(&x->done))
 		return mq_fail(err, MQ_ESTATE, "the download is still being prepared");
-	if (offset > x->bytes)
+	if (offset > x->file.bytes)
 		return mq_fail(err, MQ_EINVAL, "offset is past the end");
-	n = pread(x->fd, buffer, len, (off_t)offset);
+	n = pread(x->file.fd, buffer, len, (off_t)offset);
 	if (n < 0)
 		return mq_fail_errno(err, errno, "reading a download");
 	*got = (size_t)n;
@@ -546,7 +370,7 @@ int64_t mq_export_whole_read(struct mq_exports *xs, uint64_t handle)
 {
 	const struct mq_export *x = *find(xs, handle);
 
-	return x && atomic_load(&x->done) && x->read_to == x->bytes ? x->picture : 0;
+	return x && atomic_load(&x->done) && x->read_to == x->file.bytes ? x->picture : 0;
 }
 
 void mq_export_end(struct mq_exports *xs, uint64_t handle)

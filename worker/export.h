@@ -1,5 +1,5 @@
-/* export: what clients download: whole files as they lie there, or a region or counts, prepared into
- * an unnamed temporary file by a thread. Handles belong to nobody: knowing the number is enough on a
+/* export: what clients download: whole files as they lie there, or a region or counts, made as
+ * an unnamed temporary file (worker/part.h) by a thread. Handles belong to nobody: knowing the number is enough on a
  * socket that only its users can open; one that is not used for MQ_EXPORT_IDLE_MS goes. */
 #ifndef MQ_EXPORT_H
 #define MQ_EXPORT_H
@@ -9,17 +9,11 @@
 #include <stdint.h>
 
 #include "src/status.h"
-#include "worker/active.h"
+#include "worker/part.h"
 #include "worker/statedir.h"
 
 #define MQ_EXPORT_IDLE_MS 60000
 #define MQ_EXPORT_MAX 64
-
-enum mq_export_what { MQ_EXPORT_PICTURE, MQ_EXPORT_PREVIEW, MQ_EXPORT_COUNTS, MQ_EXPORT_SMOOTH };
-
-struct mq_region {
-	uint32_t x, y, width, height;
-};
 
 struct mq_exports;
 enum mq_status mq_exports_open(struct mq_statedir *dir, struct mq_exports **out, struct mq_error *err);
