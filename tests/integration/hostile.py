@@ -165,20 +165,20 @@ class Watch:
             assert self.failed is None and self.served > 0, self.failed
 
 
-def flood(path, kind, body, seconds, first=b""):
-    """Frames of a message that never ends, from a connection that is made anew whenever it is cut."""
+def flood(path, kind, body, cuts):
+    """Frames of a message that never ends, from a connection that is made anew whenever it is cut, until
+    it has been cut so often. How much was sent, in MiB."""
     block = frame(body, more=True) * max(1, MIB // (len(body) + 9))
-    end, sent, cuts = time.time() + seconds, 0, 0
+    end, sent = time.time() + 60, 0
     s = None
-    while time.time() < end:
+    while cuts:
+        assert time.time() < end, "%d MiB sent and never cut" % (sent / MIB)
         try:
             if not s:
                 s = peer(path, kind)
-                if first:
-                    s.sendall(first)
             s.sendall(block)
             sent += len(block)
         except (ConnectionError, BrokenPipeError, socket.timeout):
-            cuts += 1
+            cuts -= 1
             s = None
-    return sent / MIB, cuts
+    return sent / MIB

@@ -21,8 +21,9 @@ load helper
 	mq fetch "$id" --counts --region=10,10,20,20 -o c.npy
 	mq fetch "$id" --preview -o s.png
 	mq submit "${ENDLESS[@]}" 2>/dev/null
-	mq cancel 2
-	mq status --json >/dev/null
+	# one that answers late is asked again
+	until_true 60 mq cancel 2
+	until_true 60 mq status --json
 	kill -TERM "$WORKER"
 	until_true 20 ended "$WORKER"
 	wait "$WORKER" || { echo "exit $?"; cat "$LOG"; return 1; }
