@@ -331,23 +331,8 @@ def never_synced(soak):
     faults = Faults("a sync that fails at every start")
     for point in ("picture-fsync", "tile-fsync", "tile-dirsync") if soak else ("picture-fsync", "tile-fsync"):
         with Rig() as rig:
-            what = f"{point}:*:eio"
-            rig.start(failpoints=what, ready=False)
-            acknowledged, ends = {}, 0
-            began = time.monotonic()
-            while True:
-                check(time.monotonic() < began + 60, f"{point}: still ending after 60 s and {ends} ends")
-                try:
-                    for name in JOBS:
-                        if name not in acknowledged:
-                            acknowledged[name] = rig.client.submit(JOBS[name], request_id=name)
-                    if all(r["state"] == "failed" for r in rig.client.rows()):
-                        break
-                    time.sleep(0.02)
-                except Gone:
-                    ends += 1
-                    rig.wait_end()
-                    faults.add(rig.start(failpoints=what, ready=False))
+            acknowledged, _ = rig.managed(f"{point}:*:eio", JOBS, faults, lambda rows: all(
+                row["state"] == "failed" for row in rows.values()))
             errors = {r["error"] for r in rig.client.rows()}
             check(all("ended the worker" in e for e in errors), str(errors))
             rig.kill()

@@ -1,9 +1,7 @@
 """A tile, or an assembly, that kills the worker whenever it runs, and a service manager that starts the
 worker again: its job fails after a bounded number of deaths, with an error that says what it was; the
 others finish."""
-import time
-
-from rig import JOBS, Faults, Gone, Rig, check, check_outputs, until
+from rig import JOBS, Faults, Rig, check, check_outputs, until
 
 # 64 strips in tiles of four.
 WIDE = {"width": 65536, "height": 1024, "view": ["0.3", "2", "-1", "1"], "iterations": 20,
@@ -11,30 +9,16 @@ WIDE = {"width": 65536, "height": 1024, "view": ["0.3", "2", "-1", "1"], "iterat
 # One tile of four is halved twice before it is one strip, which may kill five times; the first death
 # has others in flight. Deaths that meet the suspects' queue before the poison is alone come on top.
 DEATHS_MAX = 2 + 5 + 4
+ENDED = ("failed", "done")
 
 
 def poisoned(strips, healthy_name, faults):
     with Rig() as rig:
         points = ",".join(f"poison-1-{strip}:*:kill" for strip in strips)
-        rig.start(failpoints=points, ready=False)
-        acknowledged, deaths, began, last = {}, 0, time.monotonic(), None
-        while True:
-            check(time.monotonic() < began + 60, f"still dying after 60 s and {deaths} deaths")
-            try:
-                if not acknowledged:
-                    acknowledged["wide"] = rig.client.submit(WIDE, request_id="wide")
-                for n in healthy_name:
-                    acknowledged[n] = rig.client.submit(JOBS[n], request_id=n)
-                rows = {r["id"]: r for r in rig.client.rows()}
-                last = rows[acknowledged["wide"]]
-                if last["state"] == "failed":
-                    break
-                check(last["state"] != "done", "a poisoned job is done")
-                time.sleep(0.02)
-            except Gone:
-                deaths += 1
-                rig.wait_end()
-                faults.add(rig.start(failpoints=points, ready=False))
+        jobs = {"wide": WIDE, **{name: JOBS[name] for name in healthy_name}}
+        acknowledged, deaths = rig.managed(points, jobs, faults, lambda rows: rows["wide"]["state"] in ENDED)
+        last = rig.client.row(acknowledged["wide"])
+        check(last["state"] == "failed", "a poisoned job is done")
         check(deaths <= DEATHS_MAX, f"{deaths} deaths")
         check("ended the worker" in last["error"] and any(f"strip {s} " in last["error"] for s in strips),
               f"error: {last['error']}")
@@ -62,22 +46,8 @@ def assembly(soak):
     faults = Faults("an assembly that kills, restarted by a service manager")
     poison, points = "colour", "poison-2-assembly:*:kill"
     with Rig() as rig:
-        rig.start(failpoints=points, ready=False)
-        acknowledged, deaths, began = {}, 0, time.monotonic()
-        while True:
-            check(time.monotonic() < began + 60, f"still dying after 60 s and {deaths} deaths")
-            try:
-                for n in JOBS:
-                    if n not in acknowledged:
-                        acknowledged[n] = rig.client.submit(JOBS[n], request_id=n)
-                row = rig.client.row(acknowledged[poison])
-                if row["state"] == "failed":
-                    break
-                time.sleep(0.02)
-            except Gone:
-                deaths += 1
-                rig.wait_end()
-                faults.add(rig.start(failpoints=points, ready=False))
+        acknowledged, deaths = rig.managed(points, JOBS, faults, lambda rows: rows[poison]["state"] in ENDED)
+        row = rig.client.row(acknowledged[poison])
         # Five alone; before that it had others beside it, perhaps more than once.
         check(5 <= deaths <= 8, f"{deaths} deaths")
         check(row["error"] == "assembling the picture ended the worker 5 times in a row", row["error"])

@@ -221,6 +221,25 @@ class Rig:
         until(seconds, self.ended, "the worker ends")
         return self.process.returncode
 
+    def managed(self, failpoints, jobs, faults, over, seconds=60):
+        """As under a service manager, which starts the worker again whenever it ends: {name: id} of the jobs,
+        and how often it has ended, as soon as over({name: row}) holds."""
+        self.start(failpoints=failpoints, ready=False)
+        acknowledged, ends, end = {}, 0, time.monotonic() + seconds
+        while True:
+            check(time.monotonic() < end, f"not over after {seconds} s and {ends} ends")
+            try:
+                for name, job in jobs.items():
+                    if name not in acknowledged:
+                        acknowledged[name] = self.client.submit(job, request_id=name)
+                if over({name: self.client.row(job) for name, job in acknowledged.items()}):
+                    return acknowledged, ends
+                time.sleep(0.02)
+            except Gone:
+                ends += 1
+                self.wait_end()
+                faults.add(self.start(failpoints=failpoints, ready=False))
+
     def text(self):
         with open(self.log, errors="replace") as f:
             return f.read()
