@@ -98,8 +98,11 @@ static enum mq_status choose_worker(struct render *r, struct mq_error *err)
 	status = mq_client_open(r->options, &r->client, err);
 	if (status == MQ_EUNREACH && !named)
 		return use_private(r, err);
-	if (status == MQ_OK)
+	if (status == MQ_OK) {
+		/* One of our own is at hand: what it takes to come up is not to cost it the job. */
+		mq_client_until(r->client, r->until);
 		warn_unused(r->options, mq_client_uri(r->client));
+	}
 	return status;
 }
 
@@ -214,8 +217,6 @@ static enum mq_status wait_and_fetch(struct render *r, struct mq_error *err)
 	json_t *rows = NULL;
 	enum mq_status status = mq_wait_jobs(r->client, &waiting, &rows, err);
 
-	if (status == MQ_ETIMEOUT)
-		status = mq_fail(err, MQ_ESTOPPED, "stopped by --stop-after");
 	if (status == MQ_OK && mq_row_state(json_array_get(rows, 0)) != MQ_JOB_DONE)
 		status = mq_wait_report(rows, waiting.quiet, err);
 	if (status == MQ_OK)
@@ -283,6 +284,8 @@ enum mq_status mq_cmd_render(const struct mq_options *options, struct mq_error *
 		status = cancel_others(&r, &why);
 	if (status == MQ_OK)
 		status = wait_and_fetch(&r, &why);
+	if (status == MQ_ETIMEOUT)
+		status = mq_fail(&why, MQ_ESTOPPED, "stopped by --stop-after");
 	finish(&r, status, &why);
 	if (status != MQ_OK)
 		mq_fail(err, status, "%s", why.text);

@@ -134,6 +134,8 @@ enum mq_status mq_cmd_submit(const struct mq_options *options, struct mq_error *
 		status = one_request(options, NULL, request_id, &requests, err);
 	if (status == MQ_OK)
 		status = mq_client_open(options, &client, err);
+	if (status == MQ_OK)
+		mq_client_until(client, until);
 	if (status == MQ_OK && !requests)
 		status = one_request(options, client, request_id, &requests, err);
 	if (status == MQ_OK) {

@@ -57,6 +57,8 @@ enum mq_status mq_cmd_wait(const struct mq_options *options, struct mq_error *er
 		status = mq_command_ids(options, &ids, &waiting.count, &why);
 	if (status == MQ_OK)
 		status = mq_client_open(options, &client, &why);
+	if (status == MQ_OK)
+		mq_client_until(client, waiting.until_ms);
 	if (status == MQ_OK && waiting.count == 0) {
 		free(ids);
 		ids = NULL;

@@ -17,6 +17,7 @@
 #include "src/message.h"
 
 #define ATTEMPT_MS 1700
+#define GRACE_MS 250 /* that a request has although its caller's time is over */
 
 struct mq_client {
 	void *context, *socket;
@@ -24,6 +25,7 @@ struct mq_client {
 	void *monitor;
 	char *uri;
 	uint64_t seq;
+	int64_t until_ms; /* 0: no limit but MQ_CALL_MS */
 };
 
 /* What came back: the reply's text and the bytes behind it. */
@@ -155,6 +157,21 @@ const char *mq_client_uri(const struct mq_client *client)
 	return client->uri;
 }
 
+void mq_client_until(struct mq_client *client, int64_t until_ms)
+{
+	client->until_ms = until_ms;
+}
+
+int64_t mq_client_sooner(const struct mq_client *client, int64_t at_ms)
+{
+	int64_t least = mq_clock_ms() + GRACE_MS, until = client->until_ms;
+
+	if (!until || until >= at_ms)
+		return at_ms;
+	until = until > least ? until : least;
+	return until < at_ms ? until : at_ms;
+}
+
 bool mq_client_lost(enum mq_status status)
 {
 	return status == MQ_EUNREACH || status == MQ_EBUSY ||
@@ -242,21 +259,34 @@ static enum mq_status receive(struct mq_client *c, uint64_t seq, int64_t until,
 	}
 }
 
+/* cut: it was the caller's time that ended, not MQ_CALL_MS. */
+static enum mq_status fail_silent(const struct mq_client *c, bool cut, struct mq_error *err)
+{
+	if (c->remote) {
+		enum mq_status status =
+			mq_remote_give_up(c->remote, c->uri, MQ_CALL_MS / 1000, err);
+
+		if (!cut || status != MQ_EUNREACH)
+			return status;
+	}
+	if (cut)
+		return mq_fail(err, MQ_ETIMEOUT, "the time ran out, and the worker at %s does not answer",
+			       c->uri);
+	return mq_fail(err, MQ_EUNREACH, "the worker at %s does not answer (waited %d s)", c->uri,
+		       MQ_CALL_MS / 1000);
+}
+
 static enum mq_status exchange(struct mq_client *c, const char *text, size_t len,
 			       struct mq_reply *reply, struct incoming *in, struct mq_error *err)
 {
-	int64_t deadline = mq_clock_ms() + MQ_CALL_MS;
+	int64_t full = mq_clock_ms() + MQ_CALL_MS, deadline = mq_client_sooner(c, full);
 
 	for (;;) {
 		int64_t now = mq_clock_ms(), until = now + ATTEMPT_MS;
 		enum mq_status status;
 
-		if (now >= deadline && c->remote)
-			return mq_remote_give_up(c->remote, c->uri, MQ_CALL_MS / 1000, err);
 		if (now >= deadline)
-			return mq_fail(err, MQ_EUNREACH,
-				       "the worker at %s does not answer (waited %d s)", c->uri,
-				       MQ_CALL_MS / 1000);
+			return fail_silent(c, deadline < full, err);
 		status = open_socket(c, err);
 		if (status != MQ_OK)
 			return status;

@@ -113,9 +113,9 @@ static void look(struct mq_subscription *s)
 	}
 }
 
-static bool connect_to(struct mq_subscription *s, const char *uri)
+static bool connect_to(struct mq_subscription *s, const struct mq_client *client, const char *uri)
 {
-	int64_t until = mq_clock_ms() + CONNECT_MS;
+	int64_t until = mq_client_sooner(client, mq_clock_ms() + CONNECT_MS);
 
 	if (zmq_connect(s->socket, uri) != 0)
 		return false;
@@ -140,7 +140,7 @@ enum mq_status mq_subscribe(struct mq_client *client, const int64_t *ids, size_t
 	s = calloc(1, sizeof(*s));
 	/* Who cannot hear can ask: none of this is worth a failure. */
 	if (s && open_sockets(s) && set_options(s->socket) == 0 &&
-	    set_topics(s->socket, ids, count) == 0 && connect_to(s, uri))
+	    set_topics(s->socket, ids, count) == 0 && connect_to(s, client, uri))
 		*out = s;
 	else
 		mq_unsubscribe(s);

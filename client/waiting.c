@@ -163,6 +163,7 @@ enum mq_status mq_wait_jobs(struct mq_client *client, const struct mq_waiting *w
 	int64_t lost_ms = 0;
 	json_t *now = NULL;
 
+	mq_client_until(client, waiting->until_ms);
 	mq_progress_begin(&progress, waiting->quiet);
 	while (status == MQ_OK) {
 		if (waiting->watch && (status = waiting->watch(waiting->user, &why)) != MQ_OK)
@@ -190,6 +191,7 @@ enum mq_status mq_wait_jobs(struct mq_client *client, const struct mq_waiting *w
 	}
 	mq_unsubscribe(pace.events);
 	mq_progress_end(&progress);
+	mq_client_until(client, 0);
 	if (status == MQ_OK)
 		*rows = now;
 	else

@@ -14,7 +14,7 @@
 struct mq_waiting {
 	const int64_t *ids; /* each once */
 	size_t count;
-	int64_t until_ms; /* mq_clock_ms; 0: no limit */
+	int64_t until_ms; /* mq_clock_ms; 0: no limit. Bounds each request too, until mq_wait_jobs returns */
 	bool quiet;       /* no bar, and no word about jobs that are done */
 	/* Called before every look, to see that the worker lives; a failure ends the waiting. May be
 	 * NULL. */

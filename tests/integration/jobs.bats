@@ -97,6 +97,51 @@ load helper
 	[ "$(field 1 .state)" = running ]
 }
 
+# within MS CODE COMMAND...: as expect, and it takes no longer.
+within() {
+	local ms=$1 begun took
+	shift
+	begun=$(date +%s%3N)
+	expect "$@"
+	took=$(($(date +%s%3N) - begun))
+	[ "$took" -le "$ms" ] || { echo "$took ms instead of at most $ms"; return 1; }
+}
+
+@test "exit 6: the time given bounds every request to a worker that stands still" {
+	start_worker
+	[ "$(submit_and_wait "${SMALL[@]}")" = 1 ]
+	mq submit "${ENDLESS[@]}" 2>/dev/null
+	until_true 10 state_is 2 running
+	# a moment is left in which a worker that is well answers
+	within 2000 0 mq wait --timeout=0 1
+	within 2000 6 mq wait --timeout=0 2
+	[[ $output == *"job 2 is running"* ]]
+	# it stops while somebody waits, and has told events before
+	mandelq wait --timeout=3 2 >out 2>&1 3>&- 4>&- &
+	begun=$(date +%s%3N)
+	sleep 1
+	kill -STOP "$WORKER"
+	rc=0
+	wait $! || rc=$?
+	[ "$rc" = 6 ]
+	[ $(($(date +%s%3N) - begun)) -le 4000 ]
+	for ids in "" 2; do
+		# shellcheck disable=SC2086
+		within 2900 6 mq wait --timeout=2 $ids
+		[[ $output == *"the worker at "*" does not answer" ]]
+	done
+	within 1900 6 mq submit "${SMALL[@]}" --wait --timeout=1
+	within 1900 6 mq submit --like=1 --wait --timeout=1
+	within 1900 7 mq render "${SMALL[@]}" --stop-after=1 -o x.png
+	[[ $output == *"stopped by --stop-after"* ]]
+	# longer than a request lasts: it is tried again until then
+	begun=$(date +%s%3N)
+	within 7500 6 mq wait --timeout=6.5 2
+	[ $(($(date +%s%3N) - begun)) -ge 6400 ]
+	kill -CONT "$WORKER"
+	expect 0 mq status
+}
+
 @test "wait outlives a restart of the worker" {
 	start_worker
 	mq submit "${LONG[@]}"
