@@ -28,6 +28,7 @@
 #include "worker/devices.h"
 #include "worker/guard.h"
 #include "worker/metrics.h"
+#include "worker/preflight.h"
 #include "worker/publish.h"
 #include "worker/remote.h"
 #include "worker/retain.h"
@@ -61,6 +62,7 @@ struct daemon {
 	int signal_fd;
 	struct mq_watch watch, work; /* the main loop; what is in flight */
 	uint64_t watchdog_ends;
+	bool refused; /* the start has failed */
 	int64_t notify_ms, notified_ms; /* the service manager's watchdog: every so often; the last time */
 };
 
@@ -74,6 +76,11 @@ static void notify(const char *state)
 }
 
 /* Each part has an init, and a fini that is called once its init has succeeded. */
+
+static void fini_nothing(struct daemon *d)
+{
+	(void)d;
+}
 
 static enum mq_status init_settings(struct daemon *d, struct mq_error *err)
 {
@@ -110,6 +117,8 @@ static enum mq_status init_statedir(struct daemon *d, struct mq_error *err)
 
 static void fini_statedir(struct daemon *d)
 {
+	if (d->refused)
+		mq_statedir_undo(&d->dir);
 	mq_statedir_close(&d->dir);
 }
 
@@ -145,6 +154,11 @@ static void fini_watchdog(struct daemon *d)
 	mq_watch_remove(&d->work);
 	mq_watch_remove(&d->watch);
 	mq_watchdog_close();
+}
+
+static enum mq_status init_preflight(struct daemon *d, struct mq_error *err)
+{
+	return mq_preflight(&d->set, err);
 }
 
 static enum mq_status init_store(struct daemon *d, struct mq_error *err)
@@ -242,11 +256,6 @@ static enum mq_status init_recovery(struct daemon *d, struct mq_error *err)
 	return s ? s : mq_store_commit(d->store, NULL, err);
 }
 
-static void fini_nothing(struct daemon *d)
-{
-	(void)d;
-}
-
 static enum mq_status init_service(struct daemon *d, struct mq_error *err)
 {
 	return mq_service_open(d->set.endpoint, NULL, &d->service, err);
@@ -302,15 +311,17 @@ static void fini_guard(struct daemon *d)
 	mq_guard_close(&d->guard);
 }
 
+/* What may refuse to start comes before what changes the database. */
 static const struct part {
 	enum mq_status (*init)(struct daemon *d, struct mq_error *err);
 	void (*fini)(struct daemon *d);
 } parts[] = {
 	{init_settings, fini_settings}, {init_signals, fini_signals},   {init_statedir, fini_statedir},
-	{init_watchdog, fini_watchdog}, {init_store, fini_store},       {init_devices, fini_devices},
-	{init_events, fini_events},     {init_pool, fini_pool},         {init_exports, fini_exports},
-	{init_schedule, fini_schedule}, {init_recovery, fini_nothing},  {init_service, fini_service},
-	{init_remote, fini_remote},     {init_publish, fini_publish},   {init_guard, fini_guard},
+	{init_watchdog, fini_watchdog}, {init_preflight, fini_nothing}, {init_devices, fini_devices},
+	{init_store, fini_store},       {init_events, fini_events},     {init_pool, fini_pool},
+	{init_exports, fini_exports},   {init_schedule, fini_schedule}, {init_recovery, fini_nothing},
+	{init_service, fini_service},   {init_remote, fini_remote},     {init_publish, fini_publish},
+	{init_guard, fini_guard},
 };
 #define PARTS (sizeof parts / sizeof parts[0])
 
@@ -544,6 +555,7 @@ static int run(struct daemon *d)
 	}
 	if (s) {
 		fprintf(stderr, "mandelqd: %s\n", err.text);
+		d->refused = true;
 		while (up)
 			parts[--up].fini(d);
 		return s == MQ_EINVAL || s == MQ_EVERSION ? 2 : 1;

@@ -52,11 +52,17 @@ static bool socket_is_live(const char *path)
 	return live;
 }
 
-/* Makes way for the socket: takes away what a worker that is gone has left, and nothing else. */
-static enum mq_status clear_path(const char *path, struct mq_error *err)
+static enum mq_status fail_bind(const char *path, struct mq_error *err)
+{
+	return mq_fail(err, MQ_EINVAL, "--endpoint: cannot bind %s: %s", path, strerror(errno));
+}
+
+/* MQ_OK: nothing is in the way of the socket, or (*stale) what a worker that is gone has left. */
+static enum mq_status look_at_path(const char *path, bool *stale, struct mq_error *err)
 {
 	struct stat st;
 
+	*stale = false;
 	if (strlen(path) >= sizeof ((struct sockaddr_un *)NULL)->sun_path)
 		return mq_fail(err, MQ_EINVAL, "--endpoint: %s is longer than the %zu bytes of a socket's path",
 		               path, sizeof ((struct sockaddr_un *)NULL)->sun_path - 1);
@@ -66,6 +72,18 @@ static enum mq_status clear_path(const char *path, struct mq_error *err)
 		return mq_fail(err, MQ_EINVAL, "--endpoint: %s exists and is no socket: it is left alone", path);
 	if (socket_is_live(path))
 		return mq_fail(err, MQ_EBUSY, "--endpoint: a worker answers at %s already", path);
+	*stale = true;
+	return MQ_OK;
+}
+
+/* Makes way for the socket. */
+static enum mq_status clear_path(const char *path, struct mq_error *err)
+{
+	bool stale;
+	enum mq_status s = look_at_path(path, &stale, err);
+
+	if (s || !stale)
+		return s;
 	if (unlink(path) && errno != ENOENT)
 		return mq_fail_errno(err, errno, "--endpoint: removing the stale socket %s", path);
 	return MQ_OK;
@@ -89,7 +107,7 @@ static enum mq_status listen_at(const char *path, int *out, struct mq_error *err
 	rc = bind(fd, (struct sockaddr *)&a, sizeof a);
 	umask(mask);
 	if (rc) {
-		s = mq_fail(err, MQ_EINVAL, "--endpoint: cannot bind %s: %s", path, strerror(errno));
+		s = fail_bind(path, err);
 	} else if (chmod(path, 0660) || listen(fd, BACKLOG)) {
 		s = mq_fail_errno(err, errno, "--endpoint: %s", path);
 		(void)unlink(path);
@@ -227,6 +245,26 @@ enum mq_status mq_listener_check(const char *endpoint, struct mq_error *err)
 		return MQ_OK;
 	return mq_fail(err, MQ_EINVAL, "--endpoint: %s is neither ipc:///ABSOLUTE/PATH nor tcp://ADDRESS:PORT",
 	               endpoint);
+}
+
+enum mq_status mq_listener_probe(const char *endpoint, struct mq_error *err)
+{
+	enum mq_status s = mq_listener_check(endpoint, err);
+	const char *path = endpoint + strlen(SCHEME);
+	char *folder;
+	bool stale;
+
+	if (!s)
+		s = look_at_path(path, &stale, err);
+	if (s)
+		return s;
+	folder = strndup(path, (size_t)(strrchr(path, '/') - path) + 1);
+	if (!folder)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		s = fail_bind(path, err);
+	free(folder);
+	return s;
 }
 
 enum mq_status mq_listener_open(struct mq_listener *l, const char *endpoint, int type,

@@ -36,6 +36,9 @@ struct mq_listener {
 /* Has a unix socket's endpoint the shape of one? MQ_EINVAL. */
 enum mq_status mq_listener_check(const char *endpoint, struct mq_error *err);
 
+/* Could it be listened at? Changes nothing: what mq_listener_open refuses is known before the rest is begun. */
+enum mq_status mq_listener_probe(const char *endpoint, struct mq_error *err);
+
 /* Checks the endpoint and listens at it. ipc://PATH: a socket left by a worker that is gone is
  * replaced; anything else at the path, a live worker's socket too, is left alone (MQ_EBUSY,
  * MQ_EINVAL). options must outlive the listener. On failure nothing needs closing. */

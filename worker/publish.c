@@ -62,6 +62,32 @@ static void job_changed(void *arg, int64_t job)
 		e->changed = true;
 }
 
+/* *out is NULL where the path would be too long. */
+static enum mq_status endpoint_of(const char *service, char **out, struct mq_error *err)
+{
+	char *endpoint = NULL;
+
+	*out = NULL;
+	if (asprintf(&endpoint, "%s" SUFFIX, service) < 0)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	if (strlen(endpoint) - strlen("ipc://") < sizeof ((struct sockaddr_un *)NULL)->sun_path)
+		*out = endpoint;
+	else
+		free(endpoint);
+	return MQ_OK;
+}
+
+enum mq_status mq_publish_probe(const char *service, struct mq_error *err)
+{
+	char *endpoint;
+	enum mq_status s = endpoint_of(service, &endpoint, err);
+
+	if (!s && endpoint)
+		s = mq_listener_probe(endpoint, err);
+	free(endpoint);
+	return s;
+}
+
 enum mq_status mq_publish_open(const struct mq_publish_config *config, const char *service,
                                struct mq_publish **out, struct mq_error *err)
 {
@@ -70,15 +96,15 @@ enum mq_status mq_publish_open(const struct mq_publish_config *config, const cha
 	                                                    {ZMQ_XPUB_VERBOSE, 1},
 	                                                    {ZMQ_XPUB_NODROP, 0}};
 	struct mq_publish *p = NULL;
-	enum mq_status s = MQ_OK;
-	char *endpoint = NULL;
+	char *endpoint;
+	enum mq_status s = endpoint_of(service, &endpoint, err);
 
 	*out = NULL;
-	if (asprintf(&endpoint, "%s" SUFFIX, service) < 0)
-		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	if (strlen(endpoint) - strlen("ipc://") >= sizeof ((struct sockaddr_un *)NULL)->sun_path) {
-		mq_log(MQ_LOG_WARN, "no events are published: the path of %s is too long", endpoint);
-		goto out;
+	if (s)
+		return s;
+	if (!endpoint) {
+		mq_log(MQ_LOG_WARN, "no events are published: the path of %s" SUFFIX " is too long", service);
+		return MQ_OK;
 	}
 	p = calloc(1, sizeof *p);
 	s = p ? mq_listener_open(&p->listener, endpoint, ZMQ_XPUB, options,

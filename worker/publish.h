@@ -19,6 +19,9 @@ struct mq_publish_config {
 	const struct mq_statedir *dir;
 };
 
+/* Could that be opened? Changes nothing. */
+enum mq_status mq_publish_probe(const char *service, struct mq_error *err);
+
 struct mq_publish;
 /* At the endpoint of the service with ".events" behind. MQ_OK and NULL: its path would be too long,
  * which is logged. */

@@ -20,19 +20,35 @@ static char *key_path(const char *dir)
 	return asprintf(&path, "%s/" MQ_REMOTE_KEY, dir) < 0 ? NULL : path;
 }
 
-enum mq_status mq_remote_open(const char *dir, struct mq_remote *out, struct mq_error *err)
+static enum mq_status read_keys(const char *dir, struct mq_keypair *out, struct mq_error *err)
 {
-	struct mq_remote r = {.clients = NULL};
 	char *path = key_path(dir);
-	enum mq_status s = path ? mq_keyfile_read(path, &r.keys, err)
+	enum mq_status s = path ? mq_keyfile_read(path, out, err)
 	                        : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
 
 	free(path);
 	if (s == MQ_ENOENT)
-		return mq_fail(err, MQ_EINVAL,
+		s = mq_fail(err, MQ_EINVAL,
 		               "--endpoint: tcp:// is served with CURVE keys only: run mandelqd keygen "
 		               "--state-dir=%s, then put a line \"KEY USER\" for each client into "
 		               "%s/" MQ_AUTHORIZED_FILE, dir, dir);
+	return s;
+}
+
+enum mq_status mq_remote_probe(const char *dir, struct mq_error *err)
+{
+	struct mq_keypair keys;
+	enum mq_status s = read_keys(dir, &keys, err);
+
+	explicit_bzero(&keys, sizeof keys);
+	return s;
+}
+
+enum mq_status mq_remote_open(const char *dir, struct mq_remote *out, struct mq_error *err)
+{
+	struct mq_remote r = {.clients = NULL};
+	enum mq_status s = read_keys(dir, &r.keys, err);
+
 	if (!s)
 		s = mq_authorized_open(dir, &r.clients, err);
 	if (!s)

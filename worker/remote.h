@@ -20,7 +20,10 @@ struct mq_remote {
 	struct mq_authorized *clients;
 };
 
-/* Reads the keys of the state directory. MQ_EINVAL: there are none, and what to do. */
+/* Are there keys in the state directory? MQ_EINVAL: none, and what to do. Changes nothing. */
+enum mq_status mq_remote_probe(const char *state_dir, struct mq_error *err);
+
+/* Reads the keys of the state directory. Fails as mq_remote_probe. */
 enum mq_status mq_remote_open(const char *state_dir, struct mq_remote *out, struct mq_error *err);
 void mq_remote_close(struct mq_remote *remote);
 

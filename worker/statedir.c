@@ -18,6 +18,9 @@
 #include "src/alive.h"
 #include "src/failpoint.h"
 
+#define LOCK "lock"
+#define LOCK_TRIES 10
+
 /* File systems whose locks another host may not see (statfs(2), linux/magic.h). */
 static const struct {
 	unsigned long magic;
@@ -59,7 +62,7 @@ static enum mq_status sync_entries(int fd, const char *failpoint, const char *wh
 }
 
 /* Makes one directory, and its entry in its parent durable. */
-static enum mq_status make_one(const char *copy, struct mq_error *err)
+static enum mq_status make_one(const char *copy, size_t *made_at, struct mq_error *err)
 {
 	const char *slash = strrchr(copy, '/');
 	char *parent;
@@ -70,6 +73,8 @@ static enum mq_status make_one(const char *copy, struct mq_error *err)
 		e = errno;
 	if (e)
 		return e == EEXIST ? MQ_OK : mq_fail_errno(err, e, "--state-dir: cannot make %s", copy);
+	if (!*made_at)
+		*made_at = strlen(copy);
 	parent = slash ? strndup(copy, slash == copy ? 1 : (size_t)(slash - copy)) : strdup(".");
 	if (!parent)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
@@ -82,8 +87,8 @@ static enum mq_status make_one(const char *copy, struct mq_error *err)
 	return s;
 }
 
-/* As mkdir -p, 0700. */
-static enum mq_status make_path(const char *path, struct mq_error *err)
+/* As mkdir -p, 0700. *made_at counts on failure too. */
+static enum mq_status make_path(const char *path, size_t *made_at, struct mq_error *err)
 {
 	char *copy = strdup(path), *p;
 	enum mq_status s = MQ_OK;
@@ -96,7 +101,7 @@ static enum mq_status make_path(const char *path, struct mq_error *err)
 		if (c != '/' && c != '\0')
 			continue;
 		*p = '\0';
-		s = make_one(copy, err);
+		s = make_one(copy, made_at, err);
 		*p = c;
 		if (s || c == '\0')
 			break;
@@ -105,31 +110,87 @@ static enum mq_status make_path(const char *path, struct mq_error *err)
 	return s;
 }
 
+/* All that a start makes in the directory. SQLite takes no log for that of a database that is not there. */
+static const char *const made_names[] = {"mandelq.db",      "mandelq.db-wal", "mandelq.db-journal",
+                                         MQ_STATEDIR_STUCK, "work",           "pictures",
+                                         LOCK};
+#define MADE_NAMES (sizeof made_names / sizeof made_names[0])
+#define DATABASE 7u /* the bits of the first three: its log is a part of a database */
+
+/* What cannot be seen counts as there. */
+static bool is_there(const struct mq_statedir *dir, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT;
+}
+
+static void note_found(struct mq_statedir *dir)
+{
+	for (size_t i = 0; i < MADE_NAMES; i++)
+		if (strcmp(made_names[i], LOCK) && is_there(dir, made_names[i]))
+			dir->found |= 1u << i;
+	if (dir->found & DATABASE)
+		dir->found |= DATABASE;
+}
+
+/* A worker that was refused may have taken the file away between our opening and locking it. */
+static bool lock_is_named(const struct mq_statedir *dir)
+{
+	struct stat ours, named;
+
+	return !fstat(dir->lock_fd, &ours) && !fstatat(dir->fd, LOCK, &named, AT_SYMLINK_NOFOLLOW) &&
+	       ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+static enum mq_status open_lock(struct mq_statedir *dir, struct mq_error *err)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		dir->found = is_there(dir, LOCK) ? 1u << (MADE_NAMES - 1) : 0;
+		dir->lock_fd = openat(dir->fd, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (dir->lock_fd < 0)
+			return mq_fail_errno(err, errno, "%s/" LOCK, dir->path);
+		if (flock(dir->lock_fd, LOCK_EX | LOCK_NB)) {
+			if (errno == EWOULDBLOCK)
+				return MQ_EBUSY;
+			return mq_fail_errno(err, errno, "locking %s/" LOCK, dir->path);
+		}
+		if (lock_is_named(dir)) {
+			dir->locked = true;
+			return MQ_OK;
+		}
+		close(dir->lock_fd);
+		dir->lock_fd = -1;
+	}
+	return MQ_EBUSY;
+}
+
 static enum mq_status take_lock(struct mq_statedir *dir, struct mq_error *err)
 {
 	char pid[32] = "";
 	ssize_t n;
 	int e;
+	enum mq_status s = open_lock(dir, err);
 
-	dir->lock_fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (dir->lock_fd < 0)
-		return mq_fail_errno(err, errno, "%s/lock", dir->path);
-	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB)) {
-		if (errno != EWOULDBLOCK)
-			return mq_fail_errno(err, errno, "locking %s/lock", dir->path);
-		n = pread(dir->lock_fd, pid, sizeof pid - 1, 0);
-		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+	if (dir->lock_fd >= 0 && (!s || s == MQ_EBUSY) &&
+	    pread(dir->lock_fd, dir->holder, sizeof dir->holder - 1, 0) < 0)
+		dir->holder[0] = '\0';
+	if (s == MQ_EBUSY) {
+		dir->holder[strcspn(dir->holder, "\n")] = '\0';
 		return mq_fail(err, MQ_EBUSY,
 		               "%s is in use by another mandelqd (process %s): stop it, or choose another "
 		               "--state-dir",
-		               dir->path, *pid ? pid : "unknown");
+		               dir->path, *dir->holder ? dir->holder : "unknown");
 	}
+	if (s)
+		return s;
+	note_found(dir);
 	n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
 	e = mq_failpoint("state-lock");
 	if (e)
-		return mq_fail_errno(err, e, "writing %s/lock", dir->path);
+		return mq_fail_errno(err, e, "writing %s/" LOCK, dir->path);
 	if (ftruncate(dir->lock_fd, 0) || pwrite(dir->lock_fd, pid, (size_t)n, 0) != n)
-		return mq_fail_errno(err, errno, "writing %s/lock", dir->path);
+		return mq_fail_errno(err, errno, "writing %s/" LOCK, dir->path);
 	return MQ_OK;
 }
 
@@ -148,16 +209,18 @@ static enum mq_status open_folder(struct mq_statedir *dir, const char *name, int
 
 enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struct mq_error *err)
 {
-	struct mq_statedir dir = {NULL, -1, -1, -1, -1};
-	enum mq_status s = make_path(path, err);
+	struct mq_statedir dir = {.path = strdup(path), .fd = -1, .lock_fd = -1, .work_fd = -1,
+	                          .pictures_fd = -1};
+	enum mq_status s;
 
-	if (s)
-		return s;
-	dir.path = strdup(path);
 	if (!dir.path)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	dir.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	s = dir.fd < 0 ? mq_fail_errno(err, errno, "--state-dir: %s", path) : check_local(dir.fd, path, err);
+	s = make_path(path, &dir.made_at, err);
+	if (!s) {
+		dir.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		s = dir.fd < 0 ? mq_fail_errno(err, errno, "--state-dir: %s", path)
+		               : check_local(dir.fd, path, err);
+	}
 	if (!s)
 		s = take_lock(&dir, err);
 	if (!s)
@@ -166,11 +229,39 @@ enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struc
 		s = open_folder(&dir, "pictures", &dir.pictures_fd, err);
 	if (!s)
 		s = sync_entries(dir.fd, "state-fsync", path, err);
-	if (s)
+	if (s) {
+		mq_statedir_undo(&dir);
 		mq_statedir_close(&dir);
-	else
+	} else {
 		*out = dir;
+	}
 	return s;
+}
+
+/* Files and folders that are not ours alone any more (not empty) stay, without a word: the start has
+ * failed for a better reason. */
+static void undo_names(const struct mq_statedir *dir)
+{
+	size_t len = strlen(dir->holder);
+
+	if (dir->found & 1u << (MADE_NAMES - 1) && !ftruncate(dir->lock_fd, 0) && len)
+		(void)!pwrite(dir->lock_fd, dir->holder, len, 0);
+	for (size_t i = 0; i < MADE_NAMES; i++)
+		if (!(dir->found & 1u << i) && unlinkat(dir->fd, made_names[i], 0))
+			(void)unlinkat(dir->fd, made_names[i], AT_REMOVEDIR);
+}
+
+void mq_statedir_undo(struct mq_statedir *dir)
+{
+	size_t len = strlen(dir->path);
+
+	if (dir->locked)
+		undo_names(dir);
+	while (dir->made_at && len >= dir->made_at && !rmdir(dir->path)) {
+		while (len && dir->path[len] != '/')
+			len--;
+		dir->path[len] = '\0';
+	}
 }
 
 void mq_statedir_close(struct mq_statedir *dir)

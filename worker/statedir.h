@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/status.h"
@@ -24,11 +25,20 @@
 struct mq_statedir {
 	char *path;
 	int fd, lock_fd, work_fd, pictures_fd;
+	/* private, for mq_statedir_undo */
+	size_t made_at;  /* how long the path of the first directory is that was made; 0: none was */
+	unsigned found;  /* bits: which names were there before */
+	bool locked;
+	char holder[32]; /* what the lock file said */
 };
 
 /* Makes the directory (0700) if it is missing, refuses a network file system (MQ_EINVAL, with the way
- * out), takes the lock (MQ_EBUSY names the process that holds it), makes the folders. */
+ * out), takes the lock (MQ_EBUSY names the process that holds it), makes the folders. On failure what it
+ * made is gone again. */
 enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struct mq_error *err);
+/* For a start that is refused, before mq_statedir_close and after whatever uses the directory: takes away
+ * what this process has made in it, the database too, and nothing that was there before. */
+void mq_statedir_undo(struct mq_statedir *dir);
 void mq_statedir_close(struct mq_statedir *dir);
 
 /* DURABLE: the new folder survives a power loss. A folder of few tiles need not: tiles that are missing
