@@ -1,14 +1,17 @@
 /* cmd_watch: mandelq watch: the table of jobs, drawn again as they move. On a terminal in place; elsewhere a
- * line when a job's state changes. With ids it ends when all of them have; else a signal ends it.
+ * line when a job's state changes, a job is removed, or the queue is paused. With ids it ends when all of
+ * them have; else a signal ends it.
  *
- * The worker's events say when to look. What they tell of progress is shown as it is; a state is only ever
- * shown as the worker answered it, so that no late event can take one back. */
+ * The worker's events say when to look. What they tell of progress, and of jobs that are gone for good, is
+ * shown as it is; a state is only ever shown as the worker answered it, so that no late event can take one
+ * back. */
 #include "config.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -22,7 +25,7 @@
 #include "client/waiting.h"
 
 #define POLL_MS 500    /* between looks without events */
-#define LOOK_MS 3000   /* with them: for those that were lost, and what none is sent for */
+#define LOOK_MS 3000   /* with them: for those that were lost */
 #define SOON_MS 100    /* at least, between two looks and between two drawings */
 #define HEAR_MAX 1000  /* events at a time */
 #define ENDED_MAX 1000 /* jobs that ended while we looked; older ones leave the table */
@@ -31,7 +34,8 @@
 struct watch {
 	struct mq_client *client;
 	int64_t *ids;
-	size_t count; /* 0: those that the filter lets through */
+	size_t count;
+	bool by_id; /* these ids; else those that the filter lets through */
 	struct mq_rows_filter filter;
 	bool terminal;
 	json_t *rows;  /* of the last look */
@@ -60,21 +64,33 @@ static const json_t *find(const json_t *rows, int64_t id)
 	return json_array_get(rows, place_of(rows, id));
 }
 
-/* Jobs of the last look that are in this one no more have ended: their last rows are kept. */
+static void tell_removed(const struct watch *w, int64_t id)
+{
+	if (!w->terminal)
+		printf("job %lld removed\n", (long long)id);
+}
+
+/* Jobs of the last look that are in this one no more have ended: their last rows are kept. They leave
+ * the last look's, so that none is told twice should this one fail. */
 static enum mq_status keep_ended(struct watch *w, const json_t *now, struct mq_error *err)
 {
-	for (size_t i = 0; i < json_array_size(w->rows); i++) {
+	for (size_t i = 0; i < json_array_size(w->rows);) {
 		int64_t id = mq_row_id(json_array_get(w->rows, i));
 		json_t *row = NULL;
 		enum mq_status status;
 
-		if (find(now, id))
+		if (find(now, id)) {
+			i++;
 			continue;
+		}
 		status = mq_rows_fetch(w->client, &id, 1, &row, NULL, err);
-		if (status == MQ_ENOENT) /* removed already */
-			continue;
-		if (status != MQ_OK)
+		if (status != MQ_OK && status != MQ_ENOENT)
 			return status;
+		json_array_remove(w->rows, i);
+		if (status == MQ_ENOENT) {
+			tell_removed(w, id);
+			continue;
+		}
 		/* One that has only left the filter is not watched any more. */
 		if (mq_job_is_terminal(mq_row_state(json_array_get(row, 0))) &&
 		    json_array_append(w->ended, json_array_get(row, 0)) == 0 &&
@@ -85,13 +101,43 @@ static enum mq_status keep_ended(struct watch *w, const json_t *now, struct mq_e
 	return MQ_OK;
 }
 
+/* Once one of the ids is no job any more: it is watched no longer. */
+static enum mq_status look_at_each(struct watch *w, json_t **rows, struct mq_error *err)
+{
+	json_t *all = json_array();
+	enum mq_status status = all ? MQ_OK : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a list of jobs");
+
+	for (size_t i = 0; status == MQ_OK && i < w->count;) {
+		json_t *row = NULL;
+
+		status = mq_rows_fetch(w->client, &w->ids[i], 1, &row, NULL, err);
+		if (status == MQ_ENOENT) {
+			tell_removed(w, w->ids[i]);
+			memmove(&w->ids[i], &w->ids[i + 1], (--w->count - i) * sizeof(*w->ids));
+			status = MQ_OK;
+		} else if (status == MQ_OK && json_array_append(all, json_array_get(row, 0)) != 0) {
+			status = mq_fail(err, MQ_ENOMEM_HOST, "no memory for a list of jobs");
+		} else if (status == MQ_OK) {
+			i++;
+		}
+		json_decref(row);
+	}
+	if (status == MQ_OK)
+		*rows = all;
+	else
+		json_decref(all);
+	return status;
+}
+
 static enum mq_status look(struct watch *w, struct mq_error *err)
 {
 	struct mq_rows_list list = { 0 };
 	enum mq_status status;
 
-	if (w->count) {
+	if (w->by_id) {
 		status = mq_rows_fetch(w->client, w->ids, w->count, &list.rows, NULL, err);
+		if (status == MQ_ENOENT && json_is_array(w->rows))
+			status = look_at_each(w, &list.rows, err);
 	} else {
 		status = mq_rows_list(w->client, &w->filter, &list, err);
 		if (status == MQ_OK && json_is_array(w->rows))
@@ -139,8 +185,11 @@ static void print_change(const json_t *row, const json_t *before)
 	puts(text);
 }
 
-static void print_changes(const struct watch *w, const json_t *before, size_t ended_before)
+static void print_changes(const struct watch *w, const json_t *before, size_t ended_before,
+			  bool paused_before)
 {
+	if (json_is_array(before) && !w->by_id && w->paused != paused_before)
+		puts(w->paused ? "the queue is paused" : "the queue goes on");
 	for (size_t i = ended_before; i < json_array_size(w->ended); i++)
 		print_change(json_array_get(w->ended, i), NULL);
 	for (size_t i = 0; i < json_array_size(w->rows); i++) {
@@ -156,7 +205,7 @@ static bool over(const struct watch *w)
 	for (size_t i = 0; i < json_array_size(w->rows); i++)
 		if (!mq_job_is_terminal(mq_row_state(json_array_get(w->rows, i))))
 			return false;
-	return w->count > 0;
+	return w->by_id;
 }
 
 /* --- when to look --- */
@@ -196,6 +245,7 @@ static enum mq_status look_and_tell(struct watch *w, struct mq_error *err)
 {
 	json_t *before = json_incref(w->rows);
 	size_t ended = json_array_size(w->ended);
+	bool paused = w->paused;
 	int64_t now, begun = mq_clock_ms();
 	bool fresh = false;
 	enum mq_status status = subscribe(w, &fresh, err);
@@ -210,7 +260,7 @@ static enum mq_status look_and_tell(struct watch *w, struct mq_error *err)
 		w->lost_ms = 0;
 		w->stale = true;
 		if (!w->terminal)
-			print_changes(w, before, ended);
+			print_changes(w, before, ended, paused);
 	} else if (mq_client_lost(status) && !mq_interrupted()) {
 		unsubscribe(w);
 		w->look_ms = now + POLL_MS;
@@ -237,6 +287,12 @@ static bool is_news(struct watch *w, const json_t *row)
 	return true;
 }
 
+static void look_soon(struct watch *w)
+{
+	if (w->look_ms > w->soon_ms)
+		w->look_ms = w->soon_ms;
+}
+
 static void hear_row(struct watch *w, json_t *row)
 {
 	size_t at = place_of(w->rows, mq_row_id(row));
@@ -247,19 +303,36 @@ static void hear_row(struct watch *w, json_t *row)
 			w->stale = true;
 		return;
 	}
-	if (!shown && (w->count || !is_news(w, row)))
-		return;
-	if (w->look_ms > w->soon_ms)
-		w->look_ms = w->soon_ms;
+	if (shown || (!w->by_id && is_news(w, row)))
+		look_soon(w);
+}
+
+/* Ids are not used again: what is gone stays so. */
+static void hear_removed(struct watch *w, int64_t id)
+{
+	size_t at = place_of(w->ended, id);
+
+	if (find(w->rows, id)) {
+		look_soon(w);
+	} else if (json_array_remove(w->ended, at) == 0) {
+		tell_removed(w, id);
+		fflush(stdout);
+		w->stale = true;
+	}
 }
 
 static void hear(struct watch *w)
 {
-	json_t *row;
+	struct mq_news news;
 
-	for (int i = 0; i < HEAR_MAX && (row = mq_subscription_take(w->events)); i++) {
-		hear_row(w, row);
-		json_decref(row);
+	for (int i = 0; i < HEAR_MAX && mq_subscription_take(w->events, &news); i++) {
+		if (news.kind == MQ_NEWS_JOB)
+			hear_row(w, news.row);
+		else if (news.kind == MQ_NEWS_REMOVED)
+			hear_removed(w, news.id);
+		else if (!w->by_id && news.paused != w->paused)
+			look_soon(w);
+		json_decref(news.row);
 	}
 	if (w->events && mq_subscription_ended(w->events)) {
 		unsubscribe(w);
@@ -323,6 +396,7 @@ enum mq_status mq_cmd_watch(const struct mq_options *options, struct mq_error *e
 			   .rows = json_null(), .others = json_object(), .resized = -1 };
 	enum mq_status status = mq_command_ids(options, &w.ids, &w.count, err);
 
+	w.by_id = w.count > 0;
 	if (status == MQ_OK)
 		status = mq_rows_filter(options, &w.filter, err);
 	if (status == MQ_OK && !w.filter.states)

@@ -18,6 +18,8 @@
 
 #define SCHEME "ipc://"
 #define TOPIC "job/"
+#define REMOVED "removed/"
+#define QUEUE "queue"
 #define TOPICS_MAX 16   /* more jobs than these: all jobs' events cost less */
 #define CONNECT_MS 1000
 #define MONITOR "inproc://connection"
@@ -68,17 +70,25 @@ static int set_options(void *socket)
 	return rc;
 }
 
+static int set_topic(void *socket, const char *kind, const int64_t *id)
+{
+	char topic[40];
+
+	if (id)
+		snprintf(topic, sizeof(topic), "%s%" PRId64, kind, *id);
+	else
+		snprintf(topic, sizeof(topic), "%s", kind);
+	return zmq_setsockopt(socket, ZMQ_SUBSCRIBE, topic, strlen(topic));
+}
+
 static int set_topics(void *socket, const int64_t *ids, size_t count)
 {
-	char topic[32];
-	int rc = 0;
+	int rc = set_topic(socket, QUEUE, NULL);
 
 	if (count == 0 || count > TOPICS_MAX)
-		return zmq_setsockopt(socket, ZMQ_SUBSCRIBE, TOPIC, strlen(TOPIC));
-	for (size_t i = 0; rc == 0 && i < count; i++) {
-		snprintf(topic, sizeof(topic), TOPIC "%" PRId64, ids[i]);
-		rc = zmq_setsockopt(socket, ZMQ_SUBSCRIBE, topic, strlen(topic));
-	}
+		return rc || set_topic(socket, TOPIC, NULL) || set_topic(socket, REMOVED, NULL);
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = set_topic(socket, TOPIC, &ids[i]) || set_topic(socket, REMOVED, &ids[i]);
 	return rc;
 }
 
@@ -181,43 +191,72 @@ void mq_subscription_sleep(struct mq_subscription *s, int64_t until_ms, int fd)
 	(void)zmq_poll(items, count, left > 0 ? (long)left : 0);
 }
 
-/* The row of one event; NULL if it is none. */
-static json_t *take_row(struct mq_subscription *s, zmq_msg_t *topic)
+static bool is_kind(const char *topic, const char *kind)
 {
-	json_t *row = NULL;
-	zmq_msg_t body;
-	int64_t id;
+	return strncmp(topic, kind, strlen(kind)) == 0;
+}
 
-	while (zmq_msg_more(topic)) {
+/* Takes body over. */
+static bool take_news(const char *topic, json_t *body, struct mq_news *out)
+{
+	const json_t *paused = json_object_get(body, "paused");
+	bool known = false;
+
+	*out = (struct mq_news){ .id = 0 };
+	if (is_kind(topic, TOPIC)) {
+		out->kind = MQ_NEWS_JOB;
+		known = mq_row_integer(body, "id", 1, &out->id) &&
+			mq_row_state(body) != MQ_JOB_STATE_COUNT;
+		out->row = known ? json_incref(body) : NULL;
+	} else if (is_kind(topic, REMOVED)) {
+		out->kind = MQ_NEWS_REMOVED;
+		known = mq_row_integer(body, "id", 1, &out->id);
+	} else if (strcmp(topic, QUEUE) == 0 && json_is_boolean(paused)) {
+		out->kind = MQ_NEWS_QUEUE;
+		out->paused = json_is_true(paused);
+		known = true;
+	}
+	json_decref(body);
+	return known;
+}
+
+/* The frames behind the first; what the second says, NULL if it says nothing. */
+static json_t *take_body(struct mq_subscription *s, zmq_msg_t *first)
+{
+	json_t *json = NULL;
+	zmq_msg_t body;
+
+	while (zmq_msg_more(first)) {
 		zmq_msg_init(&body);
 		if (zmq_msg_recv(&body, s->socket, ZMQ_DONTWAIT) < 0) {
 			zmq_msg_close(&body);
 			break;
 		}
-		if (!row)
-			row = json_loadb(zmq_msg_data(&body), zmq_msg_size(&body), 0, NULL);
-		zmq_msg_move(topic, &body);
+		if (!json)
+			json = json_loadb(zmq_msg_data(&body), zmq_msg_size(&body), 0, NULL);
+		zmq_msg_move(first, &body);
 	}
-	if (mq_row_integer(row, "id", 1, &id) && mq_row_state(row) != MQ_JOB_STATE_COUNT)
-		return row;
-	json_decref(row);
-	return NULL;
+	return json;
 }
 
-json_t *mq_subscription_take(struct mq_subscription *s)
+bool mq_subscription_take(struct mq_subscription *s, struct mq_news *out)
 {
-	json_t *row = NULL;
-	zmq_msg_t topic;
+	bool got = true, known = false;
 
-	while (s && !row) {
-		zmq_msg_init(&topic);
-		if (zmq_msg_recv(&topic, s->socket, ZMQ_DONTWAIT) >= 0)
-			row = take_row(s, &topic);
-		else
-			s = NULL;
-		zmq_msg_close(&topic);
+	while (s && got && !known) {
+		char topic[40];
+		zmq_msg_t first;
+
+		zmq_msg_init(&first);
+		got = zmq_msg_recv(&first, s->socket, ZMQ_DONTWAIT) >= 0;
+		if (got) {
+			snprintf(topic, sizeof(topic), "%.*s", (int)zmq_msg_size(&first),
+				 (const char *)zmq_msg_data(&first));
+			known = take_news(topic, take_body(s, &first), out);
+		}
+		zmq_msg_close(&first);
 	}
-	return row;
+	return known;
 }
 
 bool mq_subscription_ended(struct mq_subscription *s)

@@ -109,22 +109,22 @@ static void pace_lost(struct pace *p)
 	*p = (struct pace){ .interval = POLL_MIN_MS };
 }
 
-/* Progress is taken as it was heard. True: a job seems to have ended, which is to be asked. */
+/* Progress is taken as it was heard. True: a job seems to have ended, or to be gone, which is to be asked. */
 static bool hear(struct pace *p, const struct mq_waiting *w, json_t *rows)
 {
 	bool ended = false;
-	json_t *row;
+	struct mq_news news;
 
-	while (!ended && (row = mq_subscription_take(p->events))) {
-		for (size_t i = 0; i < w->count; i++) {
-			if (w->ids[i] != mq_row_id(row) ||
+	while (!ended && mq_subscription_take(p->events, &news)) {
+		for (size_t i = 0; i < w->count && news.kind != MQ_NEWS_QUEUE; i++) {
+			if (w->ids[i] != news.id ||
 			    mq_job_is_terminal(mq_row_state(json_array_get(rows, i))))
 				continue;
-			ended = mq_job_is_terminal(mq_row_state(row));
+			ended = !news.row || mq_job_is_terminal(mq_row_state(news.row));
 			if (!ended)
-				(void)json_array_set(rows, i, row); /* else as it was */
+				(void)json_array_set(rows, i, news.row); /* else as it was */
 		}
-		json_decref(row);
+		json_decref(news.row);
 	}
 	return ended;
 }

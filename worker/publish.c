@@ -13,6 +13,8 @@
 
 #define SUFFIX ".events"
 #define TOPIC "job/"
+#define REMOVED "removed/"
+#define QUEUE "queue"
 #define INTERVAL_MS 200
 #define SUBSCRIPTIONS_MAX 64 /* taken a turn */
 #define JOBS_MAX 512
@@ -24,6 +26,7 @@ struct entry {
 	int64_t sent_ms;  /* 0: never */
 	enum mq_job_state state; /* as sent */
 	bool changed;
+	bool removed;     /* with changed; unless that was undone */
 	bool asked;       /* for a new subscriber, changed or not */
 };
 
@@ -33,6 +36,8 @@ struct mq_publish {
 	char *endpoint;
 	struct entry entry[JOBS_MAX];
 	size_t count;
+	bool paused;      /* the queue, as told */
+	bool queue_asked; /* by a new subscriber */
 };
 
 /* The job's entry, made if there is room: one that waits for nothing gives way. */
@@ -53,13 +58,15 @@ static struct entry *entry_of(struct mq_publish *p, int64_t job)
 	return e;
 }
 
-static void job_changed(void *arg, int64_t job)
+static void job_changed(void *arg, int64_t job, bool removed)
 {
 	struct mq_publish *p = arg;
 	struct entry *e = p->listener.peers ? entry_of(p, job) : NULL;
 
-	if (e)
-		e->changed = true;
+	if (!e)
+		return;
+	e->changed = true;
+	e->removed = removed;
 }
 
 /* *out is NULL where the path would be too long. */
@@ -114,6 +121,7 @@ enum mq_status mq_publish_open(const struct mq_publish_config *config, const cha
 		goto out;
 	p->c = *config;
 	p->endpoint = endpoint;
+	p->paused = mq_schedule_paused(p->c.schedule);
 	mq_store_watch(p->c.store, job_changed, p);
 	*out = p;
 	return MQ_OK;
@@ -159,6 +167,11 @@ static int64_t subscribed_job(const char *bytes, size_t len)
 	return strtoll(digits, NULL, 10);
 }
 
+static bool is_queue(const char *bytes, size_t len)
+{
+	return len == strlen("\1" QUEUE) && !memcmp(bytes, "\1" QUEUE, len);
+}
+
 void mq_publish_receive(struct mq_publish *p)
 {
 	/* Who subscribes has connected before: its connection must be known when its row is sent. */
@@ -175,6 +188,7 @@ void mq_publish_receive(struct mq_publish *p)
 			return;
 		}
 		job = subscribed_job(zmq_msg_data(&msg), zmq_msg_size(&msg));
+		p->queue_asked |= is_queue(zmq_msg_data(&msg), zmq_msg_size(&msg));
 		zmq_msg_close(&msg);
 		e = job ? entry_of(p, job) : NULL;
 		if (e)
@@ -182,13 +196,11 @@ void mq_publish_receive(struct mq_publish *p)
 	}
 }
 
-static void send_row(struct mq_publish *p, const struct mq_job_row *row, int64_t now_ms)
+/* Takes json over (NULL: memory was out). */
+static void send_event(struct mq_publish *p, const char *topic, json_t *json)
 {
-	json_t *json = mq_report_job(row, p->c.schedule, p->c.dir, now_ms);
 	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-	char topic[32];
 
-	snprintf(topic, sizeof topic, TOPIC "%" PRId64, row->id);
 	json_decref(json);
 	if (!text) {
 		mq_log(MQ_LOG_ERROR, "no memory to publish an event");
@@ -200,13 +212,42 @@ static void send_row(struct mq_publish *p, const struct mq_job_row *row, int64_t
 	free(text);
 }
 
+static void send_row(struct mq_publish *p, const struct mq_job_row *row, int64_t now_ms)
+{
+	char topic[32];
+
+	snprintf(topic, sizeof topic, TOPIC "%" PRId64, row->id);
+	send_event(p, topic, mq_report_job(row, p->c.schedule, p->c.dir, now_ms));
+}
+
+static void send_removed(struct mq_publish *p, int64_t job)
+{
+	char topic[32];
+
+	snprintf(topic, sizeof topic, REMOVED "%" PRId64, job);
+	send_event(p, topic, json_pack("{s:I, s:b}", "id", (json_int_t)job, "removed", true));
+}
+
+static void send_queue(struct mq_publish *p)
+{
+	bool paused = mq_schedule_paused(p->c.schedule);
+
+	if (p->listener.peers && (p->queue_asked || paused != p->paused))
+		send_event(p, QUEUE, json_pack("{s:b}", "paused", paused));
+	p->paused = paused;
+	p->queue_asked = false;
+}
+
 /* False: the entry is of no use any more. */
 static bool send_entry(struct mq_publish *p, struct entry *e, int64_t now_ms)
 {
 	struct mq_job_row row;
 	bool moved, due = now_ms - e->sent_ms >= INTERVAL_MS || now_ms < e->sent_ms;
+	enum mq_status s = mq_store_job_get(p->c.store, e->job, &row, NULL);
 
-	if (mq_store_job_get(p->c.store, e->job, &row, NULL))
+	if (s == MQ_ENOENT && e->changed && e->removed)
+		send_removed(p, e->job);
+	if (s)
 		return false;
 	moved = !e->sent_ms || e->state != row.state;
 	if (e->asked || (e->changed && (moved || due))) {
@@ -223,6 +264,7 @@ void mq_publish_send(struct mq_publish *p, int64_t now_ms)
 {
 	if (!p)
 		return;
+	send_queue(p);
 	if (!p->listener.peers)
 		p->count = 0;
 	for (size_t i = 0; i < p->count;) {

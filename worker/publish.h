@@ -1,4 +1,4 @@
-/* publish: the worker's second socket, an XPUB that tells how jobs go (mandelq-protocol(7)). A
+/* publish: the worker's second socket, an XPUB that tells how jobs and the queue go (mandelq-protocol(7)). A
  * convenience: whoever cannot lose an event asks for the status. Main thread.
  *
  * A subscriber that does not read loses events; the worker's memory does not grow. Without a connection
@@ -34,10 +34,11 @@ void mq_publish_close(struct mq_publish *publish);
 struct mq_listener *mq_publish_listener(struct mq_publish *publish);
 const char *mq_publish_endpoint(const struct mq_publish *publish);
 
-/* Takes new subscriptions: who asks for one job gets its row as it is. */
+/* Takes new subscriptions: who asks for one job gets its row as it is, who asks for the queue whether it is
+ * paused. */
 void mq_publish_receive(struct mq_publish *publish);
 /* After a commit: sends the rows of jobs whose state has changed, and of those that went on, five times
- * a second at most. */
+ * a second at most; which jobs are gone; that the queue is paused or goes on. */
 void mq_publish_send(struct mq_publish *publish, int64_t now_ms);
 /* When mq_publish_send has something to send although nothing happens, in ms from now; -1: never. */
 int64_t mq_publish_due(const struct mq_publish *publish, int64_t now_ms);

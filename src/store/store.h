@@ -46,9 +46,10 @@ enum mq_status mq_store_damaged_jobs(const char *path, void (*each)(void *arg, i
 enum mq_status mq_store_commit(struct mq_store *store, bool *changed, struct mq_error *err);
 void mq_store_rollback(struct mq_store *store);
 
-/* Has watch called for every job that a turn changes, while it changes; it must not use the store. What
- * is undone later has been told all the same. NULL: no more. */
-void mq_store_watch(struct mq_store *store, void (*watch)(void *arg, int64_t job), void *arg);
+/* Has watch called for every job that a turn changes or removes, while it does; it must not use the store.
+ * What is undone later has been told all the same. NULL: no more. */
+void mq_store_watch(struct mq_store *store, void (*watch)(void *arg, int64_t job, bool removed),
+                    void *arg);
 
 /* ---- jobs (store_job.c) ---- */
 

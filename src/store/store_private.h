@@ -103,7 +103,7 @@ struct mq_store {
 	int64_t mark;          /* total changes when the present change began */
 	int wal_frames;        /* in the log after the last commit */
 	int checkpoint_at;     /* frames at which the next checkpoint is tried */
-	void (*watch)(void *arg, int64_t job); /* or NULL */
+	void (*watch)(void *arg, int64_t job, bool removed); /* or NULL */
 	void *watch_arg;
 };
 

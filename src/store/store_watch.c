@@ -7,13 +7,13 @@ static void updated(void *arg, int kind, const char *database, const char *table
 {
 	struct mq_store *store = arg;
 
-	(void)kind;
 	(void)database;
 	if (!strcmp(table, "jobs"))
-		store->watch(store->watch_arg, row);
+		store->watch(store->watch_arg, row, kind == SQLITE_DELETE);
 }
 
-void mq_store_watch(struct mq_store *store, void (*watch)(void *arg, int64_t job), void *arg)
+void mq_store_watch(struct mq_store *store, void (*watch)(void *arg, int64_t job, bool removed),
+                    void *arg)
 {
 	store->watch = watch;
 	store->watch_arg = arg;

@@ -131,3 +131,50 @@ assert w.peak < w.before + 60, w.peak'
 	grep -q 'no events are published' "$LOG"
 	[ "$(submit_and_wait "${SMALL[@]}")" = 1 ]
 }
+
+@test "the queue, and jobs that are removed, on topics of their own" {
+	start_worker
+	mq pause --all
+	subscriber '
+def raw(s, seconds=10):
+    assert s.poll(seconds * 1000), "no event"
+    topic, body = s.recv_multipart()
+    return topic.decode(), json.loads(body)
+
+queue, jobs, gone, one = (subscribe(t) for t in ("queue", "job/", "removed/", "removed/1"))
+# who comes to it gets the present state
+assert raw(queue) == ("queue", {"paused": True})
+call("pause", all=True)
+assert not queue.poll(300), queue.recv_multipart()
+for verb, paused in (("resume", False), ("pause", True)):
+    call(verb, all=True)
+    assert raw(queue) == ("queue", {"paused": paused})
+late = subscribe("queue")
+assert raw(late) == ("queue", {"paused": True})
+for n in range(4):
+    call("submit", job={"width": 64, "height": 64, "iterations": 50})
+assert call("remove", id=1, force=True)["status"] == "state"
+assert call("remove", id=99, force=True)["status"] == "no-such-job"
+for n in 1, 2, 3:
+    call("cancel", id=n)
+assert not gone.poll(300), gone.recv_multipart()
+call("remove", id=1, force=True)
+event = {"id": 1, "removed": True}
+assert raw(gone) == raw(one) == ("removed/1", event)
+assert call("clean", older_than_seconds=0, force=True)["result"]["removed"] == [2, 3]
+assert sorted(raw(gone)[0] for n in (2, 3)) == ["removed/2", "removed/3"]
+time.sleep(0.3)
+assert not one.poll(0)
+# who knows the topic of jobs alone hears what it always did: rows
+heard = []
+while jobs.poll(0):
+    heard.append(raw(jobs))
+assert {t for t, row in heard} == {"job/%d" % n for n in range(1, 5)}, heard
+assert all(row["id"] == int(t[4:]) and "state" in row and "removed" not in row for t, row in heard), heard
+# a prefix: all of it
+every = subscribe("")
+call("resume", all=True)
+topics = set()
+while not {"queue", "job/4"} <= topics:
+    topics.add(raw(every)[0])'
+}

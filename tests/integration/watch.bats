@@ -98,6 +98,74 @@ for w in waiting:
 assert time.time() - begun < 1, time.time() - begun'
 }
 
+@test "the queue that is paused, and jobs that are removed, are told at once" {
+	quiet_queue
+	mq pause 1
+	watcher '
+w, ended = watch(), watch("--state=cancelled")
+# an id that never was is no job
+assert watch("1", "99").process.wait(5) == 3
+for n in 2, 3, 4, 5, 6, 7:
+    call("submit", job={"width": 64, "height": 64, "iterations": 50})
+w.told("job 7 queued")
+ids = watch("1", "2", "3")
+ids.told("job 3 queued")
+for n in range(2, 8):
+    call("pause", id=n)
+w.told("job 7 paused"); ids.told("job 3 paused")
+took = {"queue": [], "ended": [], "listed": [], "id": []}
+def tell(kind, watcher, line, verb, **args):
+    time.sleep(0.3)
+    begun = time.time()
+    assert call(verb, **args)["status"] == "ok"
+    took[kind].append(watcher.told(line, begun) - begun)
+for i in range(6):
+    tell("queue", w, ("the queue goes on", "the queue is paused")[i % 2], ("resume", "pause")[i % 2], all=True)
+for n in range(2, 7):
+    call("cancel", id=n)
+    w.told("job %d cancelled" % n); ended.told("job %d cancelled" % n)
+    if n <= 3:
+        ids.told("job %d cancelled" % n)
+    tell("ended", w, "job %d removed" % n, "remove", id=n)
+    took["listed"].append(ended.told("job %d removed" % n) - w.told("job %d removed" % n))
+    if n <= 3:
+        took["id"].append(ids.told("job %d removed" % n) - w.told("job %d removed" % n))
+print(took, file=sys.stderr)
+assert all(statistics.median(t) < 0.3 for t in took.values()), took
+# each once, and the jobs that are left are watched on
+time.sleep(3.5)
+for lines in (w.lines, ended.lines):
+    assert [t for _, t in lines if "removed" in t] == ["job %d removed" % n for n in range(2, 7)], lines
+assert ids.process.poll() is None
+call("cancel", id=1)
+assert ids.process.wait(5) == 0
+assert [t for _, t in ids.lines][-3:] == ["job 3 cancelled", "job 3 removed", "job 1 cancelled"], ids.lines'
+}
+
+@test "a job that is removed before its end could be told ends the waiting" {
+	quiet_queue
+	watcher '
+waiting = Lines("mandelq", "wait", "1")
+w, ids = watch(), watch("1")
+w.told("job 1 queued"); ids.told("job 1 queued")
+time.sleep(4)
+# both in one turn of the worker: there is no row of the end
+d = zmq.Context.instance().socket(zmq.DEALER)
+d.connect("ipc://" + PATH)
+d.send(request("hello")); d.recv()
+os.kill(WORKER, 19)
+d.send(request("cancel", id=1)); d.send(request("remove", id=1))
+time.sleep(0.3)
+begun = time.time()
+os.kill(WORKER, 18)
+assert [json.loads(d.recv())["status"] for n in range(2)] == ["ok", "ok"]
+assert waiting.process.wait(5) == 3
+assert ids.process.wait(5) == 0
+w.told("job 1 removed", begun); ids.told("job 1 removed", begun)
+assert time.time() - begun < 1, time.time() - begun
+assert "job 1 cancelled" not in [t for _, t in w.lines]'
+}
+
 @test "only what the filter lets through, and nothing is asked for the rest" {
 	quiet_queue
 	mq submit "${SMALL[@]}" --name=mine >/dev/null
@@ -188,5 +256,48 @@ threading.Thread(target=busy, daemon=True).start()
 count = drawn(2)
 assert 5 <= count <= 22, count
 os.kill(pid, signal.SIGINT)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0'
+}
+
+@test "on a terminal: the queue that is paused, and a job that is removed, leave and come at once" {
+	quiet_queue
+	mq pause 1
+	mq submit "${SMALL[@]}" >/dev/null
+	mq pause 2
+	watcher '
+import fcntl, pty, select, termios
+pid, tty = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    os.execvp("mandelq", ["mandelq", "watch"])
+said = b""
+def shows(seconds, yes, no=None):
+    "until the screen has the one and not the other"
+    global said
+    begun = time.time()
+    while time.time() < begun + seconds:
+        if select.select([tty], [], [], 0.05)[0]:
+            said += os.read(tty, 65536)
+        screen = said.split(b"\x1b[H")[-1].decode()
+        if yes in screen and (no is None or no not in screen):
+            return time.time() - begun
+    raise AssertionError((yes, no, screen))
+
+shows(5, "the queue is paused")
+took = []
+for n in range(4):
+    time.sleep(0.3)
+    call("resume", all=True)
+    took.append(shows(5, "by hand", "the queue is paused"))
+    time.sleep(0.3)
+    call("pause", all=True)
+    took.append(shows(5, "the queue is paused"))
+call("cancel", id=2)
+shows(5, "cancelled")
+time.sleep(0.3)
+call("remove", id=2)
+took.append(shows(5, "the queue is paused", "cancelled"))
+assert statistics.median(took) < 0.5 and took[-1] < 2, took
+os.kill(pid, 2)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0'
 }
