@@ -237,6 +237,39 @@ static void remove_leaves_nothing(void **state)
 	assert_int_equal(ask(f, "SELECT count(*) FROM pragma_foreign_key_list('attempts')"), 0);
 }
 
+struct told {
+	int64_t job;
+	unsigned changes, removals;
+};
+
+static void note(void *arg, int64_t job, bool removed)
+{
+	struct told *t = arg;
+
+	t->job = job;
+	*(removed ? &t->removals : &t->changes) += 1;
+}
+
+static void a_removal_is_told_as_one(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = {0, 0, 0};
+	int64_t id = add_job(f, 4, 2);
+
+	mq_store_watch(f->store, note, &told);
+	move(f, id, MQ_JOB_CANCELLED);
+	assert_int_equal(told.job, id);
+	assert_true(told.changes > 0);
+	assert_int_equal(told.removals, 0);
+	told = (struct told){0, 0, 0};
+	assert_ok(mq_store_job_remove(f->store, id, err));
+	assert_int_equal(told.job, id);
+	assert_int_equal(told.changes, 0);
+	assert_int_equal(told.removals, 1);
+	mq_store_watch(f->store, NULL, NULL);
+	commit(f);
+}
+
 static void old_jobs_and_sums(void **state)
 {
 	struct fixture *f = *state;
@@ -378,6 +411,7 @@ int main(void)
 		TEST(retry_of_a_chain),
 		TEST(priority_and_repeated_requests),
 		TEST(remove_leaves_nothing),
+		TEST(a_removal_is_told_as_one),
 		TEST(old_jobs_and_sums),
 		TEST(inside_is_summed),
 		TEST(numbers_of_the_queue),
