@@ -156,10 +156,12 @@ static enum mq_status look(struct watch *w, struct mq_error *err)
 
 static void draw(const struct watch *w)
 {
-	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	struct winsize size = { .ws_row = 0 };
 	json_t *rows = json_copy(w->ended), *lines;
 
-	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size); /* else as it stands above */
+	/* A terminal that does not know its size says 0, if anything. */
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
+		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
 	if (rows)
 		json_array_extend(rows, w->rows);
 	lines = mq_table_job_lines(rows);

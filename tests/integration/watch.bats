@@ -284,6 +284,8 @@ def shows(seconds, yes, no=None):
     raise AssertionError((yes, no, screen))
 
 shows(5, "the queue is paused")
+# the size is not known: the usual one, in which both jobs have room
+assert " 1  " in said.decode() and " 2  " in said.decode(), said
 took = []
 for n in range(4):
     time.sleep(0.3)
