@@ -1,6 +1,6 @@
 /* cmd_render: mandelq render: submit, wait and fetch in one, with the running worker or a private one.
  * The request id follows from the picture's path and the job, so that the same command run again finds
- * its job, with either worker. */
+ * its job, with either worker. What does not decide the picture (name, priority) may differ then. */
 #include "config.h"
 
 #include <openssl/evp.h>
@@ -55,17 +55,13 @@ static enum mq_status check_output(struct render *r, struct mq_error *err)
 
 static enum mq_status use_private(struct render *r, struct mq_error *err)
 {
-	bool again = mq_private_exists(r->path);
 	enum mq_status status = mq_private_open(r->path, r->options, &r->own, err);
 
 	if (status == MQ_OK && r->options->count[MQ_OPT_KEEP_COUNTS])
 		mq_say("warning: --keep-counts has no effect: a private worker ends with the "
 		       "picture; start one to keep counts: mandelqd &");
-	if (status == MQ_OK) {
-		if (again)
-			mq_say("continuing what %s holds", mq_private_dir(r->own));
+	if (status == MQ_OK)
 		status = mq_private_start(r->own, err);
-	}
 	if (status == MQ_OK)
 		status = mq_client_open_at(mq_private_uri(r->own), &r->client, err);
 	return status;
@@ -142,6 +138,61 @@ static enum mq_status name_request(struct render *r, struct mq_error *err)
 	return status;
 }
 
+static bool is_over(const json_t *row)
+{
+	enum mq_job_state state = mq_row_state(row);
+
+	return state == MQ_JOB_FAILED || state == MQ_JOB_CANCELLED;
+}
+
+/* A private worker may hold the picture, unfinished or never fetched, of a command with other settings:
+ * hours of work, perhaps, that are not ours to throw away. */
+static enum mq_status refuse_others(const struct render *r, struct mq_error *err)
+{
+	json_t *rows = NULL;
+	enum mq_status status = mq_rows_fetch(r->client, NULL, 0, &rows, NULL, err);
+
+	for (size_t i = 0; status == MQ_OK && i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+
+		if (is_over(row) || strncmp(mq_row_text(row, "request_id", ""), r->request_id,
+					    strlen(r->request_id)) == 0)
+			continue;
+		status = mq_fail(err, MQ_ESTATE,
+				 "%s holds a picture with other settings, %.0f %% of it done: give its "
+				 "settings to go on with it, or drop it: rm -r %s",
+				 mq_private_dir(r->own), 100 * mq_row_number(row, "progress", 0),
+				 mq_private_dir(r->own));
+	}
+	json_decref(rows);
+	return status;
+}
+
+/* The job with this request id, which was submitted with another name or priority. */
+static enum mq_status find_request(const struct render *r, const char *request_id,
+				   struct mq_submitted *out, struct mq_error *err)
+{
+	struct mq_rows_filter mine = { .mine = true };
+	struct mq_rows_list list = { 0 };
+	enum mq_status status = mq_rows_list(r->client, &mine, &list, err);
+
+	*out = (struct mq_submitted){ .existing = true };
+	for (size_t i = 0; status == MQ_OK && i < json_array_size(list.rows); i++) {
+		const json_t *row = json_array_get(list.rows, i);
+
+		if (strcmp(mq_row_text(row, "request_id", ""), request_id) == 0)
+			out->id = mq_row_id(row);
+	}
+	if (status == MQ_OK && !out->id)
+		status = mq_fail(err, MQ_ESTATE, "the job of an earlier run has gone meanwhile: run the "
+						 "same command again");
+	if (status == MQ_OK)
+		mq_say("job %lld of an earlier run is this picture; it keeps its name and priority",
+		       (long long)out->id);
+	mq_rows_list_clear(&list);
+	return status;
+}
+
 /* Submits; a job of an earlier run that has failed or was cancelled gets a successor, whose request id
  * follows from it, so that a third run finds the successor. */
 static enum mq_status submit(struct render *r, struct mq_error *err)
@@ -154,47 +205,29 @@ static enum mq_status submit(struct render *r, struct mq_error *err)
 	for (int i = 0; i < AGAIN_MAX; i++) {
 		enum mq_status status = mq_command_submit(r->client, r->options, r->job, request_id,
 							  &submitted, err);
-		enum mq_job_state state = MQ_JOB_QUEUED;
+		bool over = false;
 
+		if (status == MQ_ECONFLICT)
+			status = find_request(r, request_id, &submitted, err);
 		if (status == MQ_OK && submitted.existing)
 			status = mq_rows_fetch(r->client, &submitted.id, 1, &rows, NULL, err);
 		if (status != MQ_OK)
 			return status;
 		r->id = submitted.id;
 		if (submitted.existing)
-			state = mq_row_state(json_array_get(rows, 0));
+			over = is_over(json_array_get(rows, 0));
 		json_decref(rows);
 		rows = NULL;
-		if (state != MQ_JOB_FAILED && state != MQ_JOB_CANCELLED)
+		if (!over) {
+			if (submitted.existing && r->own)
+				mq_say("continuing what %s holds", mq_private_dir(r->own));
 			return MQ_OK;
+		}
 		snprintf(request_id, sizeof(request_id), "%s-%lld", r->request_id,
 			 (long long)submitted.id);
 	}
 	return mq_fail(err, MQ_ESTATE, "this picture has failed %d times; see mandelq status",
 		       AGAIN_MAX);
-}
-
-/* A private worker may hold the unfinished job of another command for the same file. */
-static enum mq_status cancel_others(struct render *r, struct mq_error *err)
-{
-	json_t *rows = NULL, *result = NULL;
-	enum mq_status status = mq_rows_fetch(r->client, NULL, 0, &rows, NULL, err);
-
-	for (size_t i = 0; status == MQ_OK && i < json_array_size(rows); i++) {
-		const json_t *row = json_array_get(rows, i);
-
-		if (mq_row_id(row) == r->id || mq_job_is_terminal(mq_row_state(row)))
-			continue;
-		status = mq_client_call(r->client, "cancel",
-					json_pack("{s:I}", "id", (json_int_t)mq_row_id(row)),
-					&result, err);
-		if (status == MQ_ESTATE) /* it has ended meanwhile */
-			status = MQ_OK;
-		json_decref(result);
-		result = NULL;
-	}
-	json_decref(rows);
-	return status;
 }
 
 static enum mq_status wait_and_fetch(struct render *r, struct mq_error *err)
@@ -278,10 +311,10 @@ enum mq_status mq_cmd_render(const struct mq_options *options, struct mq_error *
 		status = mq_jobargs_build(options, r.client, &r.job, &why);
 	if (status == MQ_OK && from_worker)
 		status = name_request(&r, &why);
+	if (status == MQ_OK && r.own)
+		status = refuse_others(&r, &why);
 	if (status == MQ_OK)
 		status = submit(&r, &why);
-	if (status == MQ_OK && r.own)
-		status = cancel_others(&r, &why);
 	if (status == MQ_OK)
 		status = wait_and_fetch(&r, &why);
 	if (status == MQ_ETIMEOUT)

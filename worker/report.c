@@ -76,9 +76,10 @@ json_t *mq_report_job(const struct mq_job_row *row, const struct mq_schedule *sc
 	json_t *settings = json_loads(row->spec, 0, NULL);
 
 	return json_pack(
-	        "{s:I, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:o, s:o, s:o, s:o, "
+	        "{s:I, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:o, s:o, s:o, s:o, "
 	        "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-	        "id", (json_int_t)row->id, "name", text_or_null(row->name), "state",
+	        "id", (json_int_t)row->id, "name", text_or_null(row->name), "request_id",
+	        text_or_null(row->request_id), "state",
 	        mq_job_state_name(row->state), "reason", reason(row, schedule), "priority",
 	        (json_int_t)row->priority, "width", (json_int_t)row->width, "height",
 	        (json_int_t)row->height, "iterations", (json_int_t)row->iterations, "tiles_total",

@@ -75,3 +75,28 @@ sys.exit(p.wait(timeout=20))' "$signal" "${LONG[@]}" -o p.png 3>&- 4>&- && statu
 	pngcheck -q p.png
 	[ "$(ls -A)" = p.png ]
 }
+
+@test "an unfinished picture is not thrown away for one with other settings" {
+	expect 7 mq render "${LONG[@]}" --stop-after=1 -o p.png
+	refused 1 "holds a picture with other settings" mq render "${SMALL[@]}" -o p.png
+	refused 1 "rm -r $PWD/.p.png.mandelq" mq render "${SMALL[@]}" -o p.png --force
+	[ ! -e p.png ]
+	expect 0 mq render "${LONG[@]}" -o p.png
+	[[ $output == *"continuing what $PWD/.p.png.mandelq holds"* ]]
+	# dropped as it was told
+	expect 7 mq render "${LONG[@]}" --stop-after=1 -o q.png
+	rm -r .q.png.mandelq
+	expect 0 mq render "${SMALL[@]}" -o q.png
+	[ -z "$(ls -d .*.mandelq 2>/dev/null)" ]
+}
+
+@test "another name or priority goes on with the same picture" {
+	expect 7 mq render "${LONG[@]}" --name=one --stop-after=1 -o p.png
+	expect 0 mq render "${LONG[@]}" --name=two --priority=5 -o p.png
+	pngcheck -q p.png
+	start_worker
+	expect 0 mq render "${SMALL[@]}" --name=one -o q.png
+	expect 0 mq render "${SMALL[@]}" --name=two -o q.png --force
+	[[ $output == *"job 1 of an earlier run is this picture"* ]]
+	[ "$(mq status --json | jq -c '[.[] | .name, (.request_id | startswith("render-"))]')" = '["one",true]' ]
+}
