@@ -23,6 +23,7 @@
 #include "client/say.h"
 #include "client/table.h"
 #include "client/waiting.h"
+#include "src/clock.h"
 
 #define POLL_MS 500    /* between looks without events */
 #define LOOK_MS 3000   /* with them: for those that were lost */

@@ -9,6 +9,7 @@
 #include "client/jobargs.h"
 #include "client/rows.h"
 #include "client/say.h"
+#include "src/clock.h"
 
 enum mq_status mq_command_ids(const struct mq_options *options, int64_t **ids, size_t *count,
 			      struct mq_error *err)

@@ -14,6 +14,7 @@
 #include "client/endpoint.h"
 #include "client/interrupt.h"
 #include "client/remote.h"
+#include "src/clock.h"
 #include "src/message.h"
 
 #define ATTEMPT_MS 1700

@@ -14,6 +14,7 @@
 #include "client/interrupt.h"
 #include "client/remote.h"
 #include "client/rows.h"
+#include "src/clock.h"
 #include "src/message.h"
 
 #define SCHEME "ipc://"

@@ -77,11 +77,3 @@ void mq_interrupt_sleep(unsigned ms)
 	/* A failure can only cut the sleep short, and every caller looks at the clock again. */
 	(void)poll(&item, 1, (int)ms);
 }
-
-int64_t mq_clock_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}

@@ -25,7 +25,5 @@ enum mq_status mq_interrupt_check(struct mq_error *err);
 
 /* Sleeps; returns at once when a signal comes. */
 void mq_interrupt_sleep(unsigned ms);
-/* Monotonic milliseconds. */
-int64_t mq_clock_ms(void);
 
 #endif

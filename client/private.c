@@ -19,6 +19,7 @@
 #include "client/interrupt.h"
 #include "client/private_dir.h"
 #include "client/say.h"
+#include "src/clock.h"
 #include "src/place.h"
 
 #define LOG_NAME "mandelqd.log"

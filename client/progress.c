@@ -9,6 +9,7 @@
 #include "client/interrupt.h"
 #include "client/rows.h"
 #include "client/say.h"
+#include "src/clock.h"
 
 #define TERMINAL_MS 100
 #define PLAIN_MS 10000

@@ -11,6 +11,7 @@
 #include "client/rows.h"
 #include "client/say.h"
 #include "client/table.h"
+#include "src/clock.h"
 #include "src/state.h"
 
 #define POLL_MIN_MS 20

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/clock.h"
 #include "src/message.h"
 
 #define LINE_MAX_BYTES 2048
@@ -70,7 +71,7 @@ static size_t put_head(char *line, size_t size, enum mq_log_level level)
 	if (mq_log_to_journal()) {
 		n = snprintf(line, size, "<%d>", levels[level].priority);
 	} else {
-		mq_time_format(mq_time_now_ms(), now);
+		mq_time_format(mq_clock_wall_ms(), now);
 		n = snprintf(line, size, "%s %s: ", now, levels[level].name);
 	}
 	return n > 0 ? (size_t)n : 0;

@@ -225,11 +225,3 @@ void mq_time_format(int64_t ms, char out[32])
 	         (unsigned)tm.tm_mday % 100u, (unsigned)tm.tm_hour % 100u,
 	         (unsigned)tm.tm_min % 100u, (unsigned)tm.tm_sec % 100u, (unsigned)rest % 1000u);
 }
-
-int64_t mq_time_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}

@@ -51,6 +51,5 @@ char *mq_reply_encode(uint64_t seq, enum mq_status status, const char *error, js
 
 /* now as RFC 3339 in UTC with milliseconds ("2026-01-31T12:00:00.000Z"); ms since 1970. */
 void mq_time_format(int64_t ms, char out[32]);
-int64_t mq_time_now_ms(void);
 
 #endif

@@ -22,6 +22,7 @@
 #include <systemd/sd-daemon.h>
 #endif
 
+#include "src/clock.h"
 #include "src/log.h"
 #include "src/message.h"
 #include "worker/copying.h"
@@ -120,14 +121,6 @@ static void fini_statedir(struct daemon *d)
 	if (d->refused)
 		mq_statedir_undo(&d->dir);
 	mq_statedir_close(&d->dir);
-}
-
-static int64_t clock_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* this clock is always there */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static enum mq_status init_watchdog(struct daemon *d, struct mq_error *err)
@@ -251,7 +244,7 @@ static void fini_schedule(struct daemon *d)
 
 static enum mq_status init_recovery(struct daemon *d, struct mq_error *err)
 {
-	enum mq_status s = mq_schedule_recover(d->schedule, mq_time_now_ms(), err);
+	enum mq_status s = mq_schedule_recover(d->schedule, mq_clock_ms(), err);
 
 	return s ? s : mq_store_commit(d->store, NULL, err);
 }
@@ -360,7 +353,7 @@ static void receive(struct daemon *d, int64_t now, bool *more)
 
 static enum mq_status turn(struct daemon *d, bool stopping, bool *more, struct mq_error *err)
 {
-	int64_t now = mq_time_now_ms();
+	int64_t now = mq_clock_ms();
 	enum mq_status s;
 
 	*more = false;
@@ -415,7 +408,7 @@ static enum mq_status check_peers(struct daemon *d, unsigned *peers, struct mq_e
 	enum mq_status s = MQ_OK;
 
 	*peers = count_peers(list, count);
-	if (!mq_guard_exceeded(&d->guard, *peers, held, mq_time_now_ms()))
+	if (!mq_guard_exceeded(&d->guard, *peers, held, mq_clock_ms()))
 		return MQ_OK;
 	/* Who comes over the network is likelier to hold it; mostly this machine's own need not go. */
 	if (d->remote_service) {
@@ -442,7 +435,7 @@ static void sooner(int64_t *due, int64_t other)
 
 static long poll_ms(struct daemon *d, int64_t stop_at, bool more, unsigned peers)
 {
-	int64_t now = mq_time_now_ms(), due = mq_schedule_due(d->schedule, now);
+	int64_t now = mq_clock_ms(), due = mq_schedule_due(d->schedule, now);
 
 	if (more)
 		return 0;
@@ -454,7 +447,7 @@ static long poll_ms(struct daemon *d, int64_t stop_at, bool more, unsigned peers
 	if (stop_at)
 		due = stop_at > now ? stop_at - now : 0;
 	if (d->notify_ms) {
-		int64_t left = d->notified_ms + d->notify_ms - clock_ms();
+		int64_t left = d->notified_ms + d->notify_ms - mq_clock_ms();
 
 		if (due < 0 || left < due)
 			due = left > 0 ? left : 0;
@@ -465,7 +458,7 @@ static long poll_ms(struct daemon *d, int64_t stop_at, bool more, unsigned peers
 /* Tells the service manager that all is well, having looked: the store answers, no thread is stuck. */
 static enum mq_status notify_alive(struct daemon *d, struct mq_error *err)
 {
-	int64_t id, now = clock_ms();
+	int64_t id, now = mq_clock_ms();
 	size_t count;
 	enum mq_status s;
 
@@ -523,7 +516,7 @@ static enum mq_status loop(struct daemon *d, struct mq_error *err)
 		if (stop_asked(d) && !stop_at) {
 			mq_log(MQ_LOG_INFO, "stopping: handing back what is in flight");
 			notify("STOPPING=1");
-			stop_at = mq_time_now_ms() + STOP_MS;
+			stop_at = mq_clock_ms() + STOP_MS;
 			mq_schedule_stop(d->schedule);
 		}
 		s = turn(d, stop_at != 0, &more, err);
@@ -537,7 +530,7 @@ static enum mq_status loop(struct daemon *d, struct mq_error *err)
 			mq_watch_begin(&d->work);
 		if (stop_at && mq_schedule_idle(d->schedule))
 			return MQ_OK;
-		if (stop_at && mq_time_now_ms() >= stop_at)
+		if (stop_at && mq_clock_ms() >= stop_at)
 			return mq_fail(err, MQ_ETIMEOUT, "what is in flight did not end in time");
 	}
 }
@@ -561,7 +554,7 @@ static int run(struct daemon *d)
 		return s == MQ_EINVAL || s == MQ_EVERSION ? 2 : 1;
 	}
 	d->verbs = (struct mq_verbs){d->store, d->schedule, d->exports, &d->dir, d->devices.note,
-	                             mq_publish_endpoint(d->publish), mq_time_now_ms(), geteuid(),
+	                             mq_publish_endpoint(d->publish), mq_clock_ms(), geteuid(),
 	                             d->set.limits, d->watchdog_ends, &d->copying};
 	d->remote_verbs = d->verbs;
 	d->remote_verbs.events = NULL; /* a socket of this machine */

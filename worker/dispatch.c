@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "src/clock.h"
 #include "src/failpoint.h"
 #include "src/log.h"
 #include "worker/metrics.h"
@@ -18,8 +19,7 @@
 
 /* The tile that is this one upside down, if it waits too: it costs no rendering. Suspects run alone. */
 static enum mq_status begin_mirror(struct mq_schedule *s, const struct mq_unit *u,
-                                   const struct mq_active *a, struct mq_task *t, int64_t now_ms,
-                                   struct mq_error *err)
+                                   const struct mq_active *a, struct mq_task *t, struct mq_error *err)
 {
 	struct mq_task_tile *m = &t->tile[1];
 	struct mq_span span = t->tile[0].span;
@@ -35,7 +35,8 @@ static enum mq_status begin_mirror(struct mq_schedule *s, const struct mq_unit *
 		return status;
 	m->tile = row.id;
 	m->span = span;
-	status = mq_store_attempt_begin(s->c.store, row.id, u->info.name, false, now_ms, &m->attempt, err);
+	status = mq_store_attempt_begin(s->c.store, row.id, u->info.name, false, mq_clock_wall_ms(),
+	                                &m->attempt, err);
 	if (!status)
 		t->tiles = 2;
 	return status;
@@ -59,10 +60,10 @@ static enum mq_status begin(struct mq_schedule *s, struct mq_unit *u, struct mq_
 	t->tiles = 1;
 	t->alone = row->suspect;
 	t->begun_ms = now_ms;
-	status = mq_store_attempt_begin(s->c.store, row->id, u->info.name, row->suspect, now_ms,
+	status = mq_store_attempt_begin(s->c.store, row->id, u->info.name, row->suspect, mq_clock_wall_ms(),
 	                                &t->tile[0].attempt, err);
 	if (!status)
-		status = begin_mirror(s, u, a, t, now_ms, err);
+		status = begin_mirror(s, u, a, t, err);
 	if (status) {
 		free(t);
 		return status;
@@ -93,11 +94,11 @@ static enum mq_status split(struct mq_schedule *s, const struct mq_tile_row *row
 
 /* A row that a sound worker cannot have written: rendering it would write outside the picture. */
 static enum mq_status fail_outside(struct mq_schedule *s, const struct mq_active *a,
-                                   const struct mq_tile_row *row, int64_t now_ms, struct mq_error *err)
+                                   const struct mq_tile_row *row, struct mq_error *err)
 {
 	static const char why[] = "its rows in the database are damaged (a tile outside the picture); "
 	                          "submit it again";
-	enum mq_status status = mq_store_tile_fail(s->c.store, row->id, why, now_ms, err);
+	enum mq_status status = mq_store_tile_fail(s->c.store, row->id, why, mq_clock_wall_ms(), err);
 
 	if (status)
 		return status;
@@ -117,7 +118,7 @@ static enum mq_status place(struct mq_schedule *s, struct mq_unit *u, const stru
 	if (status || !a)
 		return status;
 	if ((uint64_t)row->span.first + row->span.count > a->layout.strips)
-		return fail_outside(s, a, row, now_ms, err);
+		return fail_outside(s, a, row, err);
 	switch (mq_memory_fit(s, u, &a->layout, row->span, now_ms)) {
 	case MQ_FIT_SPLIT_SIZE:
 		return split(s, row, "size", step, err);
@@ -127,7 +128,7 @@ static enum mq_status place(struct mq_schedule *s, struct mq_unit *u, const stru
 		*step = STEP_FULL;
 		return MQ_OK;
 	case MQ_FIT_NEVER:
-		status = mq_store_tile_fail(s->c.store, row->id, u->memory_error.text, now_ms, err);
+		status = mq_store_tile_fail(s->c.store, row->id, u->memory_error.text, mq_clock_wall_ms(), err);
 		if (!status) {
 			mq_log_job(MQ_LOG_ERROR, a->id, "job %lld failed: %s", (long long)a->id, u->memory_error.text);
 			mq_tidy_ended(s, a->id);

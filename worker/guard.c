@@ -71,8 +71,7 @@ bool mq_guard_exceeded(struct mq_guard *g, unsigned peers, uint64_t held, int64_
 		mq_log(MQ_LOG_WARN, "%u connections, more than %u", peers, g->peers_max);
 		return true;
 	}
-	/* The clock may have been set back. */
-	g->owed = now_ms < g->next_ms && now_ms + LOOK_MS >= g->next_ms;
+	g->owed = now_ms < g->next_ms;
 	if (g->owed)
 		return false;
 	g->next_ms = now_ms + LOOK_MS;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/clock.h"
 #include "src/image/tilefile.h"
 #include "src/log.h"
 #include "worker/metrics.h"
@@ -21,10 +22,10 @@
 #define DISK_FULL "disk full: "
 #define DISK_ERROR "disk error: "
 
-static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *why, int64_t now_ms,
-                               struct mq_error *err)
+static enum mq_status fail_job(struct mq_schedule *s, int64_t job, const char *why, struct mq_error *err)
 {
-	enum mq_status status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why, now_ms, err);
+	enum mq_status status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why,
+	                                          mq_clock_wall_ms(), err);
 
 	if (status)
 		return status;
@@ -50,7 +51,7 @@ enum mq_status mq_outcome_pause(struct mq_schedule *s, int64_t job, enum mq_stat
 	enum mq_status status;
 
 	snprintf(reason, sizeof reason, "%s%s", fault == MQ_ENOSPC ? DISK_FULL : DISK_ERROR, why);
-	status = mq_store_job_move(s->c.store, job, MQ_JOB_PAUSED, reason, NULL, now_ms, err);
+	status = mq_store_job_move(s->c.store, job, MQ_JOB_PAUSED, reason, NULL, mq_clock_wall_ms(), err);
 	if (status)
 		return status == MQ_ESTATE ? MQ_OK : status; /* it has ended meanwhile */
 	if (!s->disk_retry_ms) {
@@ -79,14 +80,14 @@ static void disk_good(struct mq_schedule *s, struct mq_active *a)
 
 /* One tile of a task that went well. */
 static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
-                                const struct mq_task_tile *tile, double seconds, int64_t now_ms,
-                                struct mq_error *err)
+                                const struct mq_task_tile *tile, double seconds, struct mq_error *err)
 {
 	bool complete = false;
 	enum mq_status status;
 	char name[64];
 
-	status = mq_store_tile_done(s->c.store, tile->attempt, &tile->file, seconds, now_ms, &complete, err);
+	status = mq_store_tile_done(s->c.store, tile->attempt, &tile->file, seconds, mq_clock_wall_ms(),
+	                            &complete, err);
 	mq_metrics_tile(status == MQ_ESTALE ? "stale" : "done");
 	if (status == MQ_ESTALE) {
 		mq_tilefile_name(name, tile->span, tile->attempt);
@@ -115,7 +116,7 @@ static void note_rate(struct mq_unit *u, uint64_t pixels, double seconds)
 }
 
 static enum mq_status task_done(struct mq_schedule *s, struct mq_unit *u, struct mq_task *t,
-                                int64_t now_ms, struct mq_error *err)
+                                struct mq_error *err)
 {
 	struct mq_active *a = t->job;
 	unsigned threads = u->info.threads ? u->info.threads : 1;
@@ -133,7 +134,7 @@ static enum mq_status task_done(struct mq_schedule *s, struct mq_unit *u, struct
 		t->tile[k].file.inside = t->inside; /* a mirror image has as many */
 		mq_metrics_rendered(u->info.name, pixels, t->tile[k].file.bytes, k ? 0 : t->seconds);
 		note_rate(u, pixels, k ? 0 : t->seconds / threads);
-		status = tile_done(s, a, &t->tile[k], k ? 0 : t->seconds, now_ms, err);
+		status = tile_done(s, a, &t->tile[k], k ? 0 : t->seconds, err);
 	}
 	return status;
 }
@@ -162,7 +163,7 @@ static const char *outcome_name(enum mq_status status)
 
 /* Its tiles go back to the queue. *stale: none of them is wanted any more. */
 static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_unit *u, const struct mq_task *t,
-                                  int64_t now_ms, bool *stale, struct mq_error *err)
+                                  bool *stale, struct mq_error *err)
 {
 	enum mq_status status = MQ_OK;
 
@@ -171,8 +172,8 @@ static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_unit *u
 		mq_metrics_tile(outcome_name(t->status));
 		mq_log_about(MQ_LOG_DEBUG, about_tile(t, u, k), "job %lld: tile %lld goes back to the queue: %s",
 		             (long long)t->job->id, (long long)t->tile[k].tile, outcome_name(t->status));
-		status = mq_store_tile_retry(s->c.store, t->tile[k].attempt, outcome_name(t->status), now_ms,
-		                             err);
+		status = mq_store_tile_retry(s->c.store, t->tile[k].attempt, outcome_name(t->status),
+		                             mq_clock_wall_ms(), err);
 		if (!status)
 			*stale = false;
 		else if (status == MQ_ESTALE)
@@ -183,7 +184,7 @@ static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_unit *u
 
 /* A failure that nothing explains. */
 static enum mq_status task_error(struct mq_schedule *s, const struct mq_unit *u, const struct mq_task *t,
-                                 int64_t now_ms, struct mq_error *err)
+                                 struct mq_error *err)
 {
 	struct mq_span span = t->tile[0].span;
 	char why[600];
@@ -191,7 +192,7 @@ static enum mq_status task_error(struct mq_schedule *s, const struct mq_unit *u,
 	snprintf(why, sizeof why, "strips %u to %u could not be rendered: %s", span.first,
 	         span.first + span.count - 1, t->error.text);
 	mq_log_about(MQ_LOG_ERROR, about_tile(t, u, 0), "job %lld: %s", (long long)t->job->id, why);
-	return ++t->job->failures < ATTEMPTS_MAX ? MQ_OK : fail_job(s, t->job->id, why, now_ms, err);
+	return ++t->job->failures < ATTEMPTS_MAX ? MQ_OK : fail_job(s, t->job->id, why, err);
 }
 
 void mq_outcome_broken(struct mq_schedule *s, struct mq_unit *u, const struct mq_error *why)
@@ -224,7 +225,7 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 		s->fatal = mq_fail(&s->fatal_error, MQ_ESYNC, "%s: %s", u->info.name, t->error.text);
 		return MQ_OK;
 	}
-	status = tiles_retry(s, u, t, now_ms, &stale, err);
+	status = tiles_retry(s, u, t, &stale, err);
 	if (status || stale)
 		return status;
 	switch (t->status) {
@@ -242,7 +243,7 @@ static enum mq_status task_failed(struct mq_schedule *s, struct mq_unit *u, stru
 		mq_outcome_broken(s, u, &t->error);
 		return MQ_OK;
 	default:
-		return task_error(s, u, t, now_ms, err);
+		return task_error(s, u, t, err);
 	}
 }
 
@@ -262,14 +263,13 @@ enum mq_status mq_outcome_task(struct mq_schedule *s, struct mq_task *t, int64_t
 	s->in_flight--;
 	t->job->in_flight--;
 	s->look = true;
-	status = t->status ? task_failed(s, u, t, now_ms, err) : task_done(s, u, t, now_ms, err);
+	status = t->status ? task_failed(s, u, t, now_ms, err) : task_done(s, u, t, err);
 	mq_active_release(t->job);
 	free(t);
 	return status;
 }
 
-static enum mq_status assembly_bad_tiles(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
-                                         struct mq_error *err)
+static enum mq_status assembly_bad_tiles(struct mq_schedule *s, struct mq_assembly *a, struct mq_error *err)
 {
 	enum mq_status status = MQ_OK;
 	char why[600];
@@ -277,14 +277,15 @@ static enum mq_status assembly_bad_tiles(struct mq_schedule *s, struct mq_assemb
 	if (++a->job->mends >= MENDS_MAX) {
 		snprintf(why, sizeof why, "tiles were found damaged %d times in a row: %s", MENDS_MAX,
 		         a->error.text);
-		return fail_job(s, a->job->id, why, now_ms, err);
+		return fail_job(s, a->job->id, why, err);
 	}
 	mq_log_job(MQ_LOG_WARN, a->job->id,
 	           "job %lld: %zu damaged tiles are rendered again: %s", (long long)a->job->id,
 	       a->bad, a->error.text);
 	for (size_t i = 0; !status && i < a->count; i++)
 		if (a->is_bad[i])
-			status = mq_store_tile_redo(s->c.store, a->tiles[i].tile, a->error.text, now_ms, err);
+			status = mq_store_tile_redo(s->c.store, a->tiles[i].tile, a->error.text,
+			                            mq_clock_wall_ms(), err);
 	return status == MQ_ESTALE ? MQ_OK : status;
 }
 
@@ -297,7 +298,7 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 	if (atomic_load(&job->dropped) || a->status == MQ_ECANCELLED)
 		return MQ_OK;
 	if (a->status == MQ_ECORRUPT && a->bad)
-		return assembly_bad_tiles(s, a, now_ms, err);
+		return assembly_bad_tiles(s, a, err);
 	if (a->status == MQ_ENOSPC || a->status == MQ_EIO)
 		return mq_outcome_pause(s, job->id, a->status, a->error.text, now_ms, err);
 	mq_log_job(MQ_LOG_ERROR, job->id, "job %lld: assembly: %s", (long long)job->id, a->error.text);
@@ -311,7 +312,7 @@ static enum mq_status assembly_failed(struct mq_schedule *s, struct mq_assembly 
 		return MQ_OK;
 	}
 	snprintf(why, sizeof why, "the picture could not be assembled: %s", a->error.text);
-	return fail_job(s, job->id, why, now_ms, err);
+	return fail_job(s, job->id, why, err);
 }
 
 enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a, int64_t now_ms,
@@ -329,7 +330,7 @@ enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a,
 	if (!status && a->status && a->status != MQ_ESYNC) {
 		status = assembly_failed(s, a, now_ms, err);
 	} else if (!status && !a->status) {
-		status = mq_store_job_done(s->c.store, a->job->id, &a->output, now_ms, err);
+		status = mq_store_job_done(s->c.store, a->job->id, &a->output, mq_clock_wall_ms(), err);
 		if (status == MQ_ESTATE || status == MQ_ENOENT) { /* cancelled at the last moment, even removed */
 			status = MQ_OK;
 		} else if (!status) {
@@ -345,7 +346,7 @@ enum mq_status mq_outcome_assembly(struct mq_schedule *s, struct mq_assembly *a,
 
 /* The jobs that were paused for this reason go on: all of them now, for one that is paused again before
  * its turn must wait as long as the others. */
-static enum mq_status resume(struct mq_schedule *s, const char *reason, int64_t now_ms, struct mq_error *err)
+static enum mq_status resume(struct mq_schedule *s, const char *reason, struct mq_error *err)
 {
 	int64_t ids[64];
 	size_t n = 64;
@@ -354,7 +355,7 @@ static enum mq_status resume(struct mq_schedule *s, const char *reason, int64_t 
 	while (!status && n == 64) {
 		status = mq_store_jobs_paused(s->c.store, reason, ids, 64, &n, err);
 		for (size_t i = 0; !status && i < n; i++) {
-			status = mq_store_job_resume(s->c.store, ids[i], now_ms, err);
+			status = mq_store_job_resume(s->c.store, ids[i], mq_clock_wall_ms(), err);
 			if (!status)
 				mq_log_job(MQ_LOG_INFO, ids[i], "job %lld goes on: the disk is tried again",
 				           (long long)ids[i]);
@@ -367,7 +368,7 @@ enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, stru
 {
 	bool room;
 	struct mq_error why;
-	enum mq_status status = resume(s, DISK_ERROR, now_ms, err);
+	enum mq_status status = resume(s, DISK_ERROR, err);
 
 	if (status)
 		return status;
@@ -377,7 +378,7 @@ enum mq_status mq_outcome_disk_retry(struct mq_schedule *s, int64_t now_ms, stru
 	}
 	s->disk_retry_ms = 0;
 	if (room)
-		status = resume(s, DISK_FULL, now_ms, err);
+		status = resume(s, DISK_FULL, err);
 	else
 		disk_later(s, now_ms);
 	s->look = s->look_assembly = true;

@@ -242,7 +242,7 @@ static void send_queue(struct mq_publish *p)
 static bool send_entry(struct mq_publish *p, struct entry *e, int64_t now_ms)
 {
 	struct mq_job_row row;
-	bool moved, due = now_ms - e->sent_ms >= INTERVAL_MS || now_ms < e->sent_ms;
+	bool moved, due = now_ms - e->sent_ms >= INTERVAL_MS;
 	enum mq_status s = mq_store_job_get(p->c.store, e->job, &row, NULL);
 
 	if (s == MQ_ENOENT && e->changed && e->removed)

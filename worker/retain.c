@@ -1,6 +1,7 @@
 /* retain: see retain.h. */
 #include "worker/retain.h"
 
+#include "src/clock.h"
 #include "src/log.h"
 
 #define LOOK_MS 60000
@@ -34,10 +35,9 @@ static enum mq_status remove_due(struct mq_store *store, struct mq_schedule *sch
 }
 
 static enum mq_status remove_old(struct mq_retain *r, struct mq_store *store,
-                                 struct mq_schedule *schedule, int64_t now_ms, bool *more,
-                                 struct mq_error *err)
+                                 struct mq_schedule *schedule, bool *more, struct mq_error *err)
 {
-	struct mq_old which = {.before_ms = now_ms - r->keep_for_ms, .everybody = true};
+	struct mq_old which = {.before_ms = mq_clock_wall_ms() - r->keep_for_ms, .everybody = true};
 	unsigned removed = 0;
 	int64_t ids[BATCH];
 	size_t count;
@@ -107,7 +107,7 @@ enum mq_status mq_retain_turn(struct mq_retain *r, struct mq_store *store,
 	if ((!r->keep_for_ms && !r->keep_bytes) || now_ms < r->next_ms)
 		return MQ_OK;
 	if (r->keep_for_ms)
-		s = remove_old(r, store, schedule, now_ms, &more, err);
+		s = remove_old(r, store, schedule, &more, err);
 	if (!s && r->keep_bytes)
 		s = remove_surplus(r, store, schedule, &more, err);
 	r->next_ms = more ? now_ms : now_ms + LOOK_MS;

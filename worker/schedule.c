@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/clock.h"
 #include "src/failpoint.h"
 #include "src/log.h"
 #include "worker/metrics.h"
@@ -67,7 +68,7 @@ enum mq_status mq_schedule_active(struct mq_schedule *s, int64_t job, int64_t no
 	}
 	if (status == MQ_ECORRUPT) {
 		mq_log_job(MQ_LOG_ERROR, job, "job %lld is set aside: %s", (long long)job, why.text);
-		status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why.text, now_ms, err);
+		status = mq_store_job_move(s->c.store, job, MQ_JOB_FAILED, NULL, why.text, mq_clock_wall_ms(), err);
 		if (!status)
 			mq_tidy_ended(s, job);
 		return status;
@@ -156,7 +157,7 @@ enum mq_status mq_schedule_recover(struct mq_schedule *s, int64_t now_ms, struct
 {
 	struct mq_recovery r = {0};
 	int64_t held = 0;
-	enum mq_status status = mq_store_recover(s->c.store, now_ms, &r, err);
+	enum mq_status status = mq_store_recover(s->c.store, mq_clock_wall_ms(), &r, err);
 
 	if (!status)
 		status = mq_store_meta_get(s->c.store, MQ_META_HELD, &held, err);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <zmq.h>
 
+#include "src/clock.h"
 #include "src/log.h"
 #include "src/message.h"
 
@@ -175,23 +176,15 @@ static void carry_out(struct mq_service *v, struct pending *p, struct mq_verbs *
 	mq_request_clear(&request);
 }
 
-static int64_t clock_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 void mq_service_receive(struct mq_service *v, struct mq_verbs *verbs, int64_t now_ms, bool *more)
 {
-	int64_t begun = clock_ms();
+	int64_t begun = mq_clock_ms();
 	size_t bytes = 0;
 
 	*more = false;
 	if (v->remote)
 		mq_remote_answer(v->remote, mq_listener_zap(&v->listener));
-	while (v->count < TURN_MAX && bytes < ANSWER_BYTES_MAX && clock_ms() - begun < TURN_MS) {
+	while (v->count < TURN_MAX && bytes < ANSWER_BYTES_MAX && mq_clock_ms() - begun < TURN_MS) {
 		struct pending *p = &v->pending[v->count];
 		zmq_msg_t body;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/clock.h"
 #include "src/job.h"
 #include "src/log.h"
 #include "worker/active.h"
@@ -142,7 +143,7 @@ static enum mq_status store_job(struct mq_call *c, const struct mq_job *job, con
 {
 	char *spec = json_dumps(canonical, JSON_SORT_KEYS | JSON_COMPACT);
 	struct mq_new_job n = {.spec = spec, .name = name, .request_id = *request_id ? request_id : NULL,
-	                       .priority = priority, .owner = c->owner, .now_ms = c->now_ms,
+	                       .priority = priority, .owner = c->owner, .now_ms = mq_clock_wall_ms(),
 	                       .width = job->width, .height = job->height,
 	                       .iterations = job->iterations, .after = after};
 	bool known = false;

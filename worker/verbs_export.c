@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "src/clock.h"
 #include "src/log.h"
 #include "worker/report.h"
 
@@ -130,7 +131,7 @@ static void note_fetched(struct mq_call *c, uint64_t handle)
 
 	if (!job || mq_store_job_get(c->v->store, job, &row, &why))
 		return;
-	s = row.fetched_ms ? MQ_OK : mq_store_job_fetched(c->v->store, job, c->now_ms, &why);
+	s = row.fetched_ms ? MQ_OK : mq_store_job_fetched(c->v->store, job, mq_clock_wall_ms(), &why);
 	mq_job_row_clear(&row);
 	if (s)
 		mq_log(MQ_LOG_WARN, "job %lld was fetched: %s", (long long)job, why.text);

@@ -1,6 +1,7 @@
 /* verbs_queue: verbs that steer jobs and the queue. Only who owns a job may, and the operator. */
 #include "worker/verbs_private.h"
 
+#include "src/clock.h"
 #include "src/log.h"
 #include "worker/retain.h"
 
@@ -64,7 +65,7 @@ enum mq_status mq_verb_cancel(struct mq_call *c, struct mq_error *err)
 		return mq_fail(err, MQ_ESTATE, "job %lld is %s already", (long long)id,
 		               mq_job_state_name(state));
 	if (state != MQ_JOB_CANCELLED) {
-		s = mq_store_job_move(c->v->store, id, MQ_JOB_CANCELLED, NULL, NULL, c->now_ms, err);
+		s = mq_store_job_move(c->v->store, id, MQ_JOB_CANCELLED, NULL, NULL, mq_clock_wall_ms(), err);
 		if (s)
 			return s;
 		mq_log(MQ_LOG_INFO, "job %lld is cancelled", (long long)id);
@@ -98,8 +99,8 @@ static enum mq_status hold_job(struct mq_call *c, bool hold, struct mq_error *er
 		return s;
 	id = row.id;
 	mq_job_row_clear(&row);
-	s = hold ? mq_store_job_pause(c->v->store, id, PAUSE_REASON, c->now_ms, err)
-	         : mq_store_job_resume(c->v->store, id, c->now_ms, err);
+	s = hold ? mq_store_job_pause(c->v->store, id, PAUSE_REASON, mq_clock_wall_ms(), err)
+	         : mq_store_job_resume(c->v->store, id, mq_clock_wall_ms(), err);
 	if (s)
 		return s;
 	mq_log(MQ_LOG_INFO, "job %lld %s", (long long)id, hold ? "is paused" : "goes on");
@@ -208,7 +209,7 @@ enum mq_status mq_verb_clean(struct mq_call *c, struct mq_error *err)
 	if (!s && (!json_is_number(age) || !(json_number_value(age) >= 0 && json_number_value(age) <= 1e10)))
 		s = mq_fail(err, MQ_EINVAL, "older_than_seconds must be a number from 0 to 1e10");
 	if (!s) {
-		which.before_ms = c->now_ms - (int64_t)(json_number_value(age) * 1e3);
+		which.before_ms = mq_clock_wall_ms() - (int64_t)(json_number_value(age) * 1e3);
 		s = mq_store_jobs_old(c->v->store, &which, ids, CLEAN_BATCH, &count, err);
 	}
 	for (size_t i = 0; !s && i < count; i++) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/alive.h"
+#include "src/clock.h"
 #include "src/log.h"
 #include "src/message.h"
 
@@ -29,14 +30,6 @@ static struct {
 	int64_t limit_ms, look_ms, looked_ms;
 	int record_fd;
 } dog = {.lock = PTHREAD_MUTEX_INITIALIZER, .record_fd = -1};
-
-static int64_t clock_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* this clock is always there */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 void mq_watch_add(struct mq_watch *w, enum mq_watch_kind kind, const char *what)
 {
@@ -104,7 +97,7 @@ static _Noreturn void end_process(const struct mq_watch *w)
 	(void)alarm(LAST_WORDS_S); /* its default action ends the process */
 	mq_log(MQ_LOG_ERROR, "%s made no progress for %.1f s: ending, to recover at the next start",
 	       w->what, (double)w->stuck_ms / 1e3);
-	mq_time_format(mq_time_now_ms(), now);
+	mq_time_format(mq_clock_wall_ms(), now);
 	n = snprintf(line, sizeof line, "%s %s made no progress for %.1f s\n", now, w->what,
 	             (double)w->stuck_ms / 1e3);
 	if (dog.record_fd >= 0 && write(dog.record_fd, line, (size_t)n) == n)
@@ -131,7 +124,7 @@ static void look_at(struct mq_watch *w, unsigned long long total, int64_t passed
  * count: nothing could get on in it. */
 static void look(void)
 {
-	int64_t now = clock_ms(), passed = now - dog.looked_ms;
+	int64_t now = mq_clock_ms(), passed = now - dog.looked_ms;
 	unsigned long long total = 0;
 
 	if (passed > 2 * dog.look_ms)
@@ -154,10 +147,10 @@ void mq_watchdog_check(void)
 
 static void nap(void)
 {
-	int64_t until = clock_ms() + dog.look_ms;
+	int64_t until = mq_clock_ms() + dog.look_ms;
 	struct timespec t = {until / 1000, until % 1000 * 1000000};
 
-	while (!dog.stop && clock_ms() < until)
+	while (!dog.stop && mq_clock_ms() < until)
 		(void)pthread_cond_timedwait(&dog.wake, &dog.lock, &t); /* the loop asks the clock */
 }
 
@@ -169,7 +162,7 @@ static void *dog_main(void *arg)
 		atomic_store(&dog.asleep, true);
 		while (!dog.stop && !any_busy()) {
 			pthread_cond_wait(&dog.wake, &dog.lock);
-			dog.looked_ms = clock_ms();
+			dog.looked_ms = mq_clock_ms();
 		}
 		atomic_store(&dog.asleep, false);
 		nap();
@@ -220,7 +213,7 @@ enum mq_status mq_watchdog_open(int64_t limit_ms, int dirfd, const char *record,
 
 	dog.limit_ms = limit_ms;
 	dog.look_ms = limit_ms / LOOKS < LOOK_MAX_MS ? limit_ms / LOOKS + 1 : LOOK_MAX_MS;
-	dog.looked_ms = clock_ms();
+	dog.looked_ms = mq_clock_ms();
 	dog.stop = false;
 	if (!s && limit_ms) {
 		e = start_thread();

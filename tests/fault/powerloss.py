@@ -7,16 +7,8 @@ import shutil
 import subprocess
 import tempfile
 
-from rig import JOBS, Faults, Gone, Rig, check, check_outputs, finish_and_check, submit_all
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def build_shim():
-    folder = tempfile.mkdtemp(prefix="mqshim", dir="/tmp")
-    subprocess.run([os.environ.get("CC", "gcc"), "-shared", "-fPIC", "-O1", "-o", f"{folder}/shim.so",
-                    f"{HERE}/shim.c", "-ldl", "-pthread"], check=True)
-    return folder
+from rig import (JOBS, Faults, Gone, Rig, build_shim, check, check_outputs, finish_and_check,
+                 submit_all)
 
 
 def key_of(path):
@@ -79,7 +71,7 @@ def start_shimmed(rig, shim, point):
     rig.top = f"{rig.root}/disk"
     os.mkdir(rig.top)
     rig.dir = f"{rig.top}/s"
-    env = {"LD_PRELOAD": f"{shim}/shim.so", "MQ_SHIM_SHADOW": shadow, "MQ_SHIM_STOP": str(point)}
+    env = {"LD_PRELOAD": shim, "MQ_SHIM_SHADOW": shadow, "MQ_SHIM_STOP": str(point)}
     return shadow, rig.start(env=env, ready=False) is not None
 
 
@@ -110,15 +102,12 @@ def lose_power(shim, point, faults):
 
 def at_each_sync(soak):
     faults = Faults("power loss at a sync (two kinds of disk)")
-    shim = build_shim()
-    try:
-        point = 1
+    with tempfile.TemporaryDirectory(prefix="mqshim", dir="/tmp") as folder:
+        shim, point = build_shim("shim", folder), 1
         while lose_power(shim, point, faults):
             point += 1 if soak or point < 16 else 4
         check(point > 40, f"only {point} syncs: is the shim loaded?")
         print(f"# about {point} syncs in all", flush=True)
-    finally:
-        shutil.rmtree(shim)
     return [faults]
 
 
@@ -150,15 +139,12 @@ def tiles_at(shim, point):
 def tiles_kept(soak):
     """What is done is on the disk before the database says so."""
     faults = Faults("power loss among 48 tiles: those that are done are on the disk")
-    shim = build_shim()
-    try:
-        most = 0
+    with tempfile.TemporaryDirectory(prefix="mqshim", dir="/tmp") as folder:
+        shim, most = build_shim("shim", folder), 0
         for point in range(24, 84, 2 if soak else 12):
             most = max(most, tiles_at(shim, point))
             faults.add()
         check(most >= 8, f"at most {most} tiles were done")
-    finally:
-        shutil.rmtree(shim)
     return [faults]
 
 

@@ -36,6 +36,14 @@ LONG = {"width": 1024, "height": 49152, "view": ["-0.7501", "-0.7499", "0.005", 
         "iterations": 200, "palette": "gray", "keep_counts": True}
 
 
+def build_shim(name, folder):
+    """What is preloaded into a worker; its path."""
+    path = f"{folder}/{name}.so"
+    subprocess.run([os.environ.get("CC", "gcc"), "-shared", "-fPIC", "-O1", "-o", path,
+                    f"{SOURCE}/tests/fault/{name}.c", "-ldl", "-pthread"], check=True)
+    return path
+
+
 class Gone(Exception):
     """No reply: the worker has ended, or is not there."""
 

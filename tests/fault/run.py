@@ -11,7 +11,7 @@ import time
 import traceback
 import unittest
 
-MODULES = ("failpoints", "kills", "poison", "powerloss", "memory", "disk", "races")
+MODULES = ("failpoints", "kills", "poison", "powerloss", "memory", "disk", "clock", "races")
 
 
 def run_one(number, name, test, soak, report):
