@@ -161,7 +161,8 @@ static void memory_later(struct mq_unit *u, const struct mq_error *why, int64_t 
 	u->retry_ms = now_ms + MQ_MEMORY_RETRY_MS;
 }
 
-/* Gives a device tiles until it is full or there are none. *none: nothing is pending. */
+/* Gives a device tiles until it is full or there are none. *none: nothing is pending. Suspects that are met
+ * unasked (of a job that was paused, and goes on) are begun by nobody until all that is in flight has ended. */
 static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspects, int64_t now_ms,
                            bool *none, struct mq_error *err)
 {
@@ -178,6 +179,10 @@ static enum mq_status feed(struct mq_schedule *s, struct mq_unit *u, bool suspec
 		status = mq_store_tiles_next(s->c.store, suspects, rows, want < BATCH ? want : BATCH, &n, err);
 		if (status || n == 0) {
 			*none = !status;
+			break;
+		}
+		if (!suspects && rows[0].suspect) {
+			s->suspects = true;
 			break;
 		}
 		step = STEP_BEGUN;
@@ -229,7 +234,7 @@ enum mq_status mq_dispatch(struct mq_schedule *s, int64_t now_ms, struct mq_erro
 		if (status || s->suspects)
 			return status;
 	}
-	for (unsigned i = 0; !status && !none && i < s->count; i++)
+	for (unsigned i = 0; !status && !none && !s->suspects && i < s->count; i++)
 		status = feed(s, &s->unit[i], false, now_ms, &none, err);
-	return status;
+	return !status && s->suspects ? feed_suspect(s, now_ms, err) : status;
 }

@@ -72,12 +72,18 @@ static enum mq_status assemble_job(struct mq_schedule *s, int64_t job, bool alon
 
 enum mq_status mq_gather(struct mq_schedule *s, int64_t now_ms, struct mq_error *err)
 {
-	int64_t ids[MQ_ASSEMBLER_THREADS * 2];
+	int64_t ids[MQ_ASSEMBLER_THREADS * 2], suspect;
 	size_t n;
 	enum mq_status status;
 
 	if (s->assembling >= MQ_ASSEMBLER_THREADS || s->suspects)
 		return MQ_OK;
+	/* One whose job was paused, and goes on. */
+	status = mq_store_assembly_suspect(s->c.store, &suspect, &s->suspects, err);
+	if (status || s->suspects) {
+		s->look |= s->suspects;
+		return status;
+	}
 	s->look_assembly = false;
 	status = mq_store_jobs_in(s->c.store, MQ_JOB_ASSEMBLING, ids, MQ_ASSEMBLER_THREADS * 2, &n, err);
 	for (size_t i = 0; !status && i < n && s->assembling < MQ_ASSEMBLER_THREADS; i++)

@@ -250,10 +250,13 @@ enum mq_status mq_schedule_turn(struct mq_schedule *s, int64_t now_ms, struct mq
 		s->assembly_retry_ms = 0;
 		s->look_assembly = true;
 	}
-	while (!status && !s->fatal && s->look && !s->held)
-		status = mq_dispatch(s, now_ms, err);
-	if (!status && !s->fatal && s->look_assembly && !s->held)
-		status = mq_gather(s, now_ms, err);
+	while (!status && !s->fatal && !s->held && (s->look || s->look_assembly)) {
+		bool tiles = s->look;
+
+		status = tiles ? mq_dispatch(s, now_ms, err) : mq_gather(s, now_ms, err);
+		if (!tiles && !s->look)
+			break;
+	}
 	mq_memory_idle(s, now_ms);
 	return status;
 }

@@ -1,7 +1,7 @@
 """A tile, or an assembly, that kills the worker whenever it runs, and a service manager that starts the
 worker again: its job fails after a bounded number of deaths, with an error that says what it was; the
 others finish."""
-from rig import JOBS, Faults, Rig, check, check_outputs, until
+from rig import JOBS, LONG, Faults, Rig, check, check_outputs, until
 
 # 64 strips in tiles of four.
 WIDE = {"width": 65536, "height": 1024, "view": ["0.3", "2", "-1", "1"], "iterations": 20,
@@ -64,5 +64,30 @@ def assembly(soak):
     return [faults]
 
 
-TESTS = [("an assembly that kills fails its own job and no other", assembly),
+OVERLAPS = """SELECT x.id, y.id FROM attempts x JOIN attempts y ON y.id <> x.id AND x.alone = 1
+              AND y.started_ms < x.ended_ms AND y.ended_ms > x.started_ms"""
+
+
+def paused_suspects(soak):
+    """What was in flight when the worker died runs alone, also when its job was paused until now."""
+    with Rig() as rig:
+        rig.start()
+        first = rig.client.submit(LONG)
+        until(20, lambda: rig.client.row(first)["tiles_done"] > 1, "tiles are done")
+        rig.client.call("pause", id=first)
+        rig.kill()
+        rig.start()
+        second = rig.client.submit({**LONG, "iterations": 300})
+        until(20, lambda: rig.client.row(second)["tiles_done"] > 1, "the other job is on its way")
+        rig.client.call("resume", id=first)
+        rig.client.wait_done([first, second], 60)
+        db = rig.database()
+        alone = db.execute("SELECT count(*) FROM attempts WHERE alone = 1").fetchone()[0]
+        overlaps = db.execute(OVERLAPS).fetchall()
+        db.close()
+        check(alone > 0 and not overlaps, f"{alone} alone, beside others: {overlaps[:5]}")
+
+
+TESTS = [("suspects of a job that was paused run alone", paused_suspects),
+         ("an assembly that kills fails its own job and no other", assembly),
          ("a tile that kills fails its own job and no other", poison)]
