@@ -81,7 +81,9 @@ static const char version_2[] =
 	" started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL DEFAULT 0,"
 	" outcome TEXT) STRICT;"
 	"INSERT INTO attempts_2 SELECT id, job, tile, device, alone, started_ms, ended_ms, outcome"
-	" FROM attempts ORDER BY id;"
+	" FROM attempts WHERE alone IN (0, 1) AND typeof(job) = 'integer' AND typeof(tile) = 'integer'"
+	" AND typeof(device) = 'text' AND typeof(started_ms) = 'integer' AND typeof(ended_ms) = 'integer'"
+	" ORDER BY id;"
 	"DROP TABLE attempts;"
 	"ALTER TABLE attempts_2 RENAME TO attempts;"
 
@@ -131,7 +133,8 @@ enum mq_status mq_schema_migrate(sqlite3 *db, int from, struct mq_error *err)
 
 	if (from == MQ_STORE_SCHEMA)
 		return MQ_OK;
-	rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	/* Rows that are damaged already are set aside afterwards (mq_check_rows). */
+	rc = sqlite3_exec(db, "PRAGMA ignore_check_constraints = ON; BEGIN IMMEDIATE", NULL, NULL, NULL);
 	for (version = from; rc == SQLITE_OK && version < MQ_STORE_SCHEMA; version++)
 		rc = migrations[version](db);
 	if (rc == SQLITE_OK)
@@ -143,7 +146,7 @@ enum mq_status mq_schema_migrate(sqlite3 *db, int from, struct mq_error *err)
 		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 		return mq_fail_errno(err, fault, "cannot make the tables of the database");
 	}
-	rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	rc = sqlite3_exec(db, "COMMIT; PRAGMA ignore_check_constraints = OFF", NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		return MQ_OK;
 failed:

@@ -302,7 +302,7 @@ static enum mq_status open_checked(struct mq_store *store, const char *path, boo
 	if (status == MQ_OK)
 		status = mq_schema_migrate(store->db, version, err);
 	if (status == MQ_OK)
-		status = mq_check_rows(store->db, thorough, err);
+		status = mq_check_rows(store->db, thorough || version < MQ_STORE_SCHEMA, err);
 	if (status == MQ_OK)
 		status = prepare_all(store, err);
 	if (status != MQ_OK)

@@ -138,13 +138,14 @@ static const char old_database[] =
 	" started_ms INTEGER NOT NULL DEFAULT 0, finished_ms INTEGER NOT NULL DEFAULT 0,"
 	" output_bytes INTEGER NOT NULL DEFAULT 0, output_sha256 TEXT NOT NULL DEFAULT '',"
 	" preview_bytes INTEGER NOT NULL DEFAULT 0, counts_bytes INTEGER NOT NULL DEFAULT 0,"
-	" spec TEXT NOT NULL) STRICT;"
+	" spec TEXT NOT NULL, CHECK (state IN ('queued', 'waiting', 'running', 'paused', 'assembling',"
+	" 'done', 'failed', 'cancelled'))) STRICT;"
 	"CREATE TABLE tiles (id INTEGER PRIMARY KEY, job INTEGER NOT NULL REFERENCES jobs (id),"
 	" strip_first INTEGER NOT NULL, strip_count INTEGER NOT NULL,"
 	" state TEXT NOT NULL DEFAULT 'pending', suspect INTEGER NOT NULL DEFAULT 0,"
 	" deaths INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, attempt INTEGER,"
 	" file_attempt INTEGER, file_bytes INTEGER, file_sha256 BLOB, split_reason TEXT,"
-	" compute_seconds REAL NOT NULL DEFAULT 0) STRICT;"
+	" compute_seconds REAL NOT NULL DEFAULT 0, CHECK (deaths >= 0)) STRICT;"
 	"CREATE TABLE attempts (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" job INTEGER NOT NULL REFERENCES jobs (id), tile INTEGER NOT NULL REFERENCES tiles (id),"
 	" device TEXT NOT NULL, alone INTEGER NOT NULL CHECK (alone IN (0, 1)),"
@@ -172,13 +173,14 @@ static const char old_database[] =
 	" (2, 3, 'cpu', 0, 5, 6, 'oom');"
 	"PRAGMA application_id = 0x4d514c31; PRAGMA user_version = 1; PRAGMA journal_mode = WAL";
 
-static void make_old(struct fixture *f)
+static void make_old(struct fixture *f, const char *change)
 {
 	sqlite3 *db = NULL;
 	char *text = NULL;
 
 	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
-	if (sqlite3_exec(db, old_database, NULL, NULL, &text) != SQLITE_OK)
+	if (sqlite3_exec(db, old_database, NULL, NULL, &text) != SQLITE_OK ||
+	    sqlite3_exec(db, change, NULL, NULL, &text) != SQLITE_OK)
 		fail_msg("%s", text);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -192,7 +194,7 @@ static void from_schema_1(void **state)
 	int64_t id = 0;
 	bool existing = false;
 
-	make_old(f);
+	make_old(f, "");
 	fixture_reopen(f);
 	assert_int_equal(ask(f, "PRAGMA user_version"), MQ_STORE_SCHEMA);
 	assert_int_equal(ask(f, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
@@ -221,6 +223,28 @@ static void from_schema_1(void **state)
 	assert_int_equal(access(copy, F_OK), -1);
 }
 
+/* One row that cannot be keeps nobody else's jobs from going on. */
+static void damaged_rows_of_schema_1(void **state)
+{
+	struct fixture *f = *state;
+
+	make_old(f, "PRAGMA ignore_check_constraints = ON;"
+	            "UPDATE jobs SET state = 'bogus' WHERE id = 1;"
+	            "INSERT INTO jobs (name, priority, owner, state, width, height, iterations, strips_total,"
+	            " tiles_total, created_ms, spec) VALUES ('hurt', 0, -1, 'running', 10, 1, 9, 1, 1, 5, '{}');"
+	            "INSERT INTO tiles (job, strip_first, strip_count, deaths) VALUES (4, 0, 1, -1);"
+	            "UPDATE attempts SET alone = 7 WHERE id = 1");
+	fixture_reopen(f);
+	assert_int_equal(ask(f, "PRAGMA user_version"), MQ_STORE_SCHEMA);
+	assert_int_equal(get(f, 1).state, MQ_JOB_FAILED);
+	assert_int_equal(get(f, 2).state, MQ_JOB_RUNNING);
+	assert_int_equal(get(f, 4).state, MQ_JOB_FAILED);
+	assert_int_equal(ask(f, "SELECT count(*) FROM attempts"), 2);
+	/* The checks hold again. */
+	assert_int_equal(sqlite3_exec(f->store->db, "UPDATE jobs SET state = 'bogus'", NULL, NULL, NULL),
+	                 SQLITE_CONSTRAINT_CHECK);
+}
+
 static void from_schema_2(void **state)
 {
 	struct fixture *f = *state;
@@ -247,7 +271,7 @@ static void no_copy_no_migration(void **state)
 	struct fixture *f = *state;
 	char name[400];
 
-	make_old(f);
+	make_old(f, "");
 	snprintf(name, sizeof name, "%s.v1-backup.tmp", f->path);
 	assert_int_equal(mkdir(name, 0700), 0);
 	assert_int_not_equal(mq_store_open(f->path, &f->store, NULL), MQ_OK);
@@ -266,6 +290,7 @@ int main(void)
 		TEST(copy_that_is_given_up),
 		TEST(copy_of_what_a_killed_worker_left),
 		BARE(from_schema_1),
+		BARE(damaged_rows_of_schema_1),
 		TEST(from_schema_2),
 		BARE(no_copy_no_migration),
 	};
