@@ -444,6 +444,7 @@ struct folders {
 	struct checker *c;
 	const char *parent;
 	bool for_done; /* a done job has one here; else one that goes on, or may: a failed one */
+	int64_t last;  /* the highest id that a job has had */
 };
 
 static void check_folder(void *arg, int64_t id)
@@ -463,16 +464,25 @@ static void check_folder(void *arg, int64_t id)
 	if (belongs)
 		return;
 	snprintf(path, sizeof path, "%s/%lld", f->parent, (long long)id);
-	leftover(f->c, path);
+	if (id > f->last)
+		finding(f->c, "%s: the database does not know this job: it is older than the folder, which stays",
+		        path);
+	else
+		leftover(f->c, path);
 }
 
 static enum mq_status check_folders(struct checker *c, const char *parent, bool for_done,
                                     struct mq_error *err)
 {
-	struct folders f = {c, parent, for_done};
+	struct folders f = {c, parent, for_done, 0};
 	int fd = openat(c->fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	enum mq_status s;
+	enum mq_status s = mq_store_ids_last(c->store, &f.last, err);
 
+	if (s) {
+		if (fd >= 0)
+			close(fd);
+		return s;
+	}
 	if (fd < 0) {
 		finding(c, "%s: %s", parent, strerror(errno));
 		return MQ_OK;

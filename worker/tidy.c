@@ -78,33 +78,59 @@ void mq_tidy_after(struct mq_schedule *s)
 	s->orphan_count = 0;
 }
 
+#define ID_MAX (1ll << 53) /* what is above is no job's */
+
 struct start {
 	struct mq_schedule *s;
+	int64_t last, newest; /* the highest id that the database knows, and that a folder has */
 	bool pictures;
-	unsigned removed;
+	unsigned removed, unknown;
 };
 
 static void start_each(void *arg, int64_t id)
 {
 	struct start *start = arg;
 
+	/* A row is committed before its folders are made: the database is older than this folder. */
+	if (id > start->last && id < ID_MAX) {
+		start->unknown++;
+		if (start->newest < id)
+			start->newest = id;
+		return;
+	}
 	if (!may_go(start->s, id, start->pictures))
 		return;
 	remove_folders(start->s, id);
 	start->removed++;
 }
 
+/* Somebody has gone back to a copy, or begun anew: the pictures made since are no leftovers. */
+static enum mq_status keep_unknown(const struct start *start, struct mq_error *err)
+{
+	if (!start->unknown)
+		return MQ_OK;
+	mq_log(MQ_LOG_WARN,
+	       "there are folders under work/ or pictures/ (%u) of jobs that the database does not know (up to "
+	       "%lld), as it is older than they are: they are left alone, and new jobs get higher ids",
+	       start->unknown, (long long)start->newest);
+	return mq_store_ids_skip(start->s->c.store, start->newest, err);
+}
+
 enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
 {
-	struct start start = {s, false, 0};
-	enum mq_status status = mq_statedir_each(s->c.dir->work_fd, start_each, &start, err);
+	struct start start = {.s = s};
+	enum mq_status status = mq_store_ids_last(s->c.store, &start.last, err);
 
+	if (!status)
+		status = mq_statedir_each(s->c.dir->work_fd, start_each, &start, err);
 	/* Of a copy that was broken off; mostly there is none. */
 	(void)unlinkat(s->c.dir->work_fd, MQ_STATEDIR_BACKUP, 0);
 	(void)unlinkat(s->c.dir->work_fd, MQ_STATEDIR_BACKUP "-wal", 0);
 	start.pictures = true;
 	if (!status)
 		status = mq_statedir_each(s->c.dir->pictures_fd, start_each, &start, err);
+	if (!status)
+		status = keep_unknown(&start, err);
 	if (!status && start.removed)
 		mq_log(MQ_LOG_INFO, "removing the leftovers of %u jobs", start.removed);
 	return status;

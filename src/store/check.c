@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/clock.h"
 #include "src/log.h"
 #include "src/store/store_private.h"
 
@@ -207,7 +208,7 @@ enum mq_status mq_check_structure(sqlite3 *db, struct mq_error *err)
 	return status;
 }
 
-/* Runs a statement with one integer parameter. */
+/* Runs a statement about a job; ?2, if it has that, is the time. */
 static int run_for(sqlite3 *db, const char *sql, int64_t id)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -216,6 +217,8 @@ static int run_for(sqlite3 *db, const char *sql, int64_t id)
 	rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_bind_int64(stmt, 1, id);
+	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(stmt) == 2)
+		rc = sqlite3_bind_int64(stmt, 2, mq_clock_wall_ms());
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(stmt);
 	end = sqlite3_finalize(stmt);
@@ -236,7 +239,7 @@ static const char set_aside[] =
 	" strips_total = 1, strips_done = 0, tiles_total = 1, tiles_done = 0, tiles_split = 0,"
 	" compute_seconds = 0, created_ms = max(coalesce(created_ms, 0), 0),"
 	" started_ms = max(coalesce(started_ms, 0), 0),"
-	" finished_ms = max(coalesce(finished_ms, 0), 0),"
+	" finished_ms = iif(finished_ms > 0, finished_ms, ?2),"
 	" output_bytes = 0, output_sha256 = '', preview_bytes = 0, counts_bytes = 0"
 	" WHERE id = ?1";
 

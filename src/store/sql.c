@@ -115,6 +115,17 @@ const struct mq_sql_text mq_sql_table[MQ_SQL_COUNT] = {
 	    " UPDATE jobs SET state = 'failed', reason = NULL, request_id = NULL, finished_ms = ?2,"
 	    " error = 'job ' || after || ', which it waited for, ' || iif(after = ?1, ?3, 'failed')"
 	    " WHERE id IN (SELECT id FROM lost)"),
+	/* Jobs that nobody has told that the job before them ended badly: its row was damaged. */
+	SQL(WAITING_LOST,
+	    "SELECT w.after, o.state = 'cancelled' FROM jobs w INDEXED BY jobs_after JOIN jobs o ON o.id = w.after"
+	    " WHERE w.state IN ('waiting', 'paused') AND w.after > 0 AND o.state IN ('failed', 'cancelled')"
+	    " LIMIT 1"),
+	/* The highest id that a job has ever had. */
+	SQL(JOBS_LAST, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'"),
+	SQL(JOBS_SKIP, "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'jobs' AND seq < ?1"),
+	SQL(JOBS_SKIP_FIRST,
+	    "INSERT INTO sqlite_sequence (name, seq) SELECT 'jobs', ?1"
+	    " WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'jobs')"),
 	SQL(META_GET, "SELECT value FROM meta WHERE name = ?1"),
 	SQL(META_SET,
 	    "INSERT INTO meta (name, value) VALUES (?1, ?2)"

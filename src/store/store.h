@@ -194,6 +194,11 @@ enum mq_status mq_store_meta_get(struct mq_store *store, const char *name, int64
 enum mq_status mq_store_meta_set(struct mq_store *store, const char *name, int64_t value,
                                  struct mq_error *err);
 
+/* The highest id that a job has had, also one that is gone; 0: none. */
+enum mq_status mq_store_ids_last(struct mq_store *store, int64_t *id, struct mq_error *err);
+/* No job gets an id up to this one from now on. */
+enum mq_status mq_store_ids_skip(struct mq_store *store, int64_t id, struct mq_error *err);
+
 /* The version of SQLite that runs. */
 const char *mq_store_engine(void);
 

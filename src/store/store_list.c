@@ -116,6 +116,35 @@ enum mq_status mq_store_meta_set(struct mq_store *store, const char *name, int64
 	return mq_change_end(store, mq_query_run(&q, err), err);
 }
 
+/* ---- ids ---- */
+
+enum mq_status mq_store_ids_last(struct mq_store *store, int64_t *id, struct mq_error *err)
+{
+	struct mq_query q = mq_query_start(store, MQ_SQL_JOBS_LAST);
+
+	return number(&q, id, err);
+}
+
+static enum mq_status skip(struct mq_store *store, enum mq_sql sql, int64_t id, struct mq_error *err)
+{
+	struct mq_query q = mq_query_start(store, sql);
+
+	mq_put_int(&q, id);
+	return mq_query_run(&q, err);
+}
+
+enum mq_status mq_store_ids_skip(struct mq_store *store, int64_t id, struct mq_error *err)
+{
+	enum mq_status status = mq_change_begin(store, err);
+
+	if (status != MQ_OK)
+		return status;
+	status = skip(store, MQ_SQL_JOBS_SKIP, id, err);
+	if (status == MQ_OK)
+		status = skip(store, MQ_SQL_JOBS_SKIP_FIRST, id, err);
+	return mq_change_end(store, status, err);
+}
+
 /* ---- the tiles and attempts of one job ---- */
 
 static struct mq_query start_walk(struct mq_store *store, enum mq_sql sql, int64_t job, int64_t after,

@@ -139,3 +139,34 @@ assert not os.path.exists(COPY)'
 	mandelqd --backup=b.db
 	[ "$(sqlite3 b.db 'PRAGMA quick_check')" = ok ]
 }
+
+@test "going back to a copy, or to no database, removes no newer picture and gives no id again" {
+	start_worker
+	submit_and_wait "${SMALL[@]}" >/dev/null
+	mandelqd --backup="$ROOT/old.db"
+	submit_and_wait "${SMALL[@]}" --palette=gray >/dev/null
+	[ "$(mq submit "${ENDLESS[@]}")" = 3 ]
+	until_true 20 state_is 3 running
+	stop_worker
+	before=$(sha "$MANDELQ_STATE_DIR/pictures/2/picture.png")
+	for database in "$ROOT/old.db" none; do
+		rm -f "$MANDELQ_STATE_DIR"/mandelq.db*
+		if [ "$database" != none ]; then
+			cp "$database" "$MANDELQ_STATE_DIR/mandelq.db"
+			run mandelqd --check
+			[[ $output == *"pictures/2: the database does not know this job"* ]]
+		fi
+		start_worker
+		grep -q "the database does not know (up to [34])" "$LOG"
+		[ "$(sha "$MANDELQ_STATE_DIR/pictures/2/picture.png")" = "$before" ]
+		[ -d "$MANDELQ_STATE_DIR/work/3" ]
+		submit_and_wait "${SMALL[@]}" >/dev/null
+		stop_worker
+	done
+	[ -e "$MANDELQ_STATE_DIR/pictures/4/picture.png" ]
+	[ -e "$MANDELQ_STATE_DIR/pictures/5/picture.png" ]
+	# those are known, and their leftovers are removed as ever
+	start_worker
+	mq remove 5 --force
+	until_true 5 test ! -e "$MANDELQ_STATE_DIR/pictures/5"
+}

@@ -44,14 +44,17 @@ contents() {
 	undisturbed "${MANY[@]}"
 	start_worker
 	mq submit "${MANY[@]}"
+	mq submit "${MANY[@]}"
+	mq cancel 2
+	mq remove 2
 	until_true 60 tiles_done_at_least 1 1
 	kill_worker
 	[ -S "$MANDELQ_STATE_DIR/mandelqd.sock" ]
 	# Left by workers long gone: a process id of something else, files half written, folders of no job.
 	echo 1 >"$MANDELQ_STATE_DIR/lock"
 	echo half >"$MANDELQ_STATE_DIR/work/1/.tile-0-1-99.mqt.tmp"
-	mkdir -p "$MANDELQ_STATE_DIR/work/77" "$MANDELQ_STATE_DIR/pictures/1"
-	echo half >"$MANDELQ_STATE_DIR/work/77/tile-0-1-1.mqt"
+	mkdir -p "$MANDELQ_STATE_DIR/work/2" "$MANDELQ_STATE_DIR/pictures/1"
+	echo half >"$MANDELQ_STATE_DIR/work/2/tile-0-1-1.mqt"
 	echo half >"$MANDELQ_STATE_DIR/pictures/1/.picture.png.tmp"
 	echo half >"$MANDELQ_STATE_DIR/pictures/1/picture.png"
 	start_worker
@@ -211,7 +214,9 @@ five_jobs() {
 	rm "$MANDELQ_STATE_DIR/mandelq.db"*
 	sqlite3 "$MANDELQ_STATE_DIR/mandelq.db" "VACUUM"
 	start_worker
-	[ "$(submit_and_wait "${SMALL[@]}")" = 1 ]
+	expect 3 mq status 1
+	# the picture of the job before it stays, and its id
+	[ "$(submit_and_wait "${SMALL[@]}")" = 2 ]
 }
 
 @test "a picture that is missing or damaged is not handed out as if it were whole" {

@@ -297,6 +297,7 @@ static void sets_bad_jobs_aside(void **state)
 			assert_int_equal(row.state, MQ_JOB_FAILED);
 			assert_non_null(strstr(row.error, "damaged"));
 			assert_null(row.request_id);
+			assert_true(row.finished_ms > 0); /* else it would never be cleaned away */
 		}
 		mq_job_row_clear(&row);
 	}

@@ -248,6 +248,47 @@ static void assemblies_are_not_blamed_for_others(void **state)
 	assert_int_equal(ask(f, "SELECT count(*) FROM assemblies"), 0);
 }
 
+/* The job before them was set aside as damaged: nobody told them. */
+static void who_waits_for_a_job_set_aside_ends(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_new_job job = job_of(2, 1);
+
+	add(f, &job);
+	for (job.after = 1; job.after < 3; job.after++)
+		add(f, &job);
+	job.after = 2;
+	add(f, &job);
+	add_job(f, 2, 1);
+	assert_ok(mq_store_job_pause(f->store, 4, "by hand", 1, err));
+	commit(f);
+	assert_int_equal(sqlite3_exec(f->store->db, "UPDATE jobs SET state = 'failed' WHERE id = 1", NULL, NULL,
+	                              NULL), SQLITE_OK);
+	recover(f);
+	for (int64_t id = 2; id <= 4; id++)
+		assert_int_equal(get(f, id).state, MQ_JOB_FAILED);
+	assert_int_equal(get(f, 5).state, MQ_JOB_QUEUED);
+	assert_int_equal(ask(f, "SELECT count(*) FROM jobs WHERE error LIKE 'job 1, which it waited for, failed'"), 1);
+}
+
+static void ids_are_skipped(void **state)
+{
+	struct fixture *f = *state;
+	int64_t last = 5;
+
+	assert_ok(mq_store_ids_last(f->store, &last, err));
+	assert_int_equal(last, 0);
+	assert_ok(mq_store_ids_skip(f->store, 41, err));
+	commit(f);
+	fixture_reopen(f);
+	assert_int_equal(add_job(f, 1, 1), 42);
+	assert_ok(mq_store_ids_skip(f->store, 40, err));
+	assert_ok(mq_store_ids_skip(f->store, 50, err));
+	assert_ok(mq_store_ids_last(f->store, &last, err));
+	assert_int_equal(last, 50);
+	assert_int_equal(add_job(f, 1, 1), 51);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_end)
 
 int main(void)
@@ -261,6 +302,8 @@ int main(void)
 		TEST(split_suspects_stay_suspects),
 		TEST(an_assembly_that_kills_fails_its_job),
 		TEST(assemblies_are_not_blamed_for_others),
+		TEST(who_waits_for_a_job_set_aside_ends),
+		TEST(ids_are_skipped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
