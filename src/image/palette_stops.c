@@ -81,9 +81,7 @@ static const struct mq_stop spectrum[] = {
 	{ 0.93, { 0.3465, 0.0255, -0.1701 } },  /* 2e1f8f */
 };
 
-/* clang-format off */
 #define STOPS(array) { sizeof array / sizeof array[0], array }
-/* clang-format on */
 
 const struct mq_stops mq_palette_stops[MQ_PALETTE_COUNT] = {
 	[MQ_PALETTE_EMBER] = STOPS(ember),       [MQ_PALETTE_OCEAN] = STOPS(ocean),
