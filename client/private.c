@@ -180,7 +180,8 @@ static bool make_args(const struct mq_private *w, char **args)
 
 	args[n] = strdup("mandelqd");
 	ok = args[n++] && add_arg(args, &n, "state-dir", w->dir.path) &&
-	     add_arg(args, &n, "endpoint", w->uri);
+	     add_arg(args, &n, "endpoint", w->uri) &&
+	     add_arg(args, &n, "config", "/dev/null"); /* what the machine's service may do is not ours */
 	for (unsigned i = 0; ok && i < o->count[MQ_OPT_DEVICE]; i++)
 		ok = add_arg(args, &n, "device", o->repeated[i]);
 	if (ok && o->count[MQ_OPT_THREADS])

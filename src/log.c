@@ -3,8 +3,10 @@
 #include "src/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +32,7 @@ static const struct {
 
 static enum mq_log_level threshold = MQ_LOG_INFO;
 static mq_log_sink *sink;
+static atomic_uint lost; /* lines, since one was written */
 static bool to_journal;
 static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
 
@@ -77,6 +80,35 @@ static size_t put_head(char *line, size_t size, enum mq_log_level level)
 	return n > 0 ? (size_t)n : 0;
 }
 
+static void write_line(const char *line, size_t len)
+{
+	/* Nobody is left to tell when standard error cannot be written. */
+	while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
+		continue;
+}
+
+/* Who reads standard error may have stopped reading: that is no reason to stop as well. A pipe that can be
+ * written takes a line without waiting. */
+static void emit(const char *line, size_t len)
+{
+	struct pollfd item = { .fd = STDERR_FILENO, .events = POLLOUT };
+	char note[96];
+	unsigned count;
+	int n;
+
+	if (poll(&item, 1, 0) == 0) {
+		atomic_fetch_add(&lost, 1);
+		return;
+	}
+	count = atomic_exchange(&lost, 0);
+	if (count) {
+		n = snprintf(note, sizeof(note), "%u lines of this log are lost: nobody read them in time\n",
+			     count);
+		write_line(note, (size_t)n);
+	}
+	write_line(line, len);
+}
+
 static void put(enum mq_log_level level, const struct mq_log_about *about, const char *fmt, va_list ap)
 {
 	char line[LINE_MAX_BYTES];
@@ -101,9 +133,7 @@ static void put(enum mq_log_level level, const struct mq_log_about *about, const
 	line[head + len] = '\0';
 	if (!sink || !sink(levels[level].priority, about, line + head)) {
 		line[head + len] = '\n';
-		/* Nobody is left to tell when standard error cannot be written. */
-		while (write(STDERR_FILENO, line, head + len + 1) < 0 && errno == EINTR)
-			continue;
+		emit(line, head + len + 1);
 	}
 	errno = saved;
 }

@@ -176,19 +176,19 @@ char *mq_request_encode(uint64_t seq, const char *verb, json_t *args, size_t *le
 	return end_envelope(root, len);
 }
 
-/* An error text may quote what somebody sent or a file's name, which need not be UTF-8. */
-static json_t *error_string(const char *error)
+json_t *mq_message_text(const char *text)
 {
-	json_t *string = json_string(error);
+	json_t *string = json_string(text);
+	char *ascii = string ? NULL : strdup(text);
 
-	if (string)
+	if (string || !ascii)
 		return string;
-	char ascii[sizeof(((struct mq_reply *)0)->error)];
-	size_t n = 0;
-	for (; n < sizeof(ascii) - 1 && error[n]; n++)
-		ascii[n] = (unsigned char)error[n] < 0x80 ? error[n] : '?';
-	ascii[n] = '\0';
-	return json_string(ascii);
+	for (char *p = ascii; *p; p++)
+		if ((unsigned char)*p >= 0x80)
+			*p = '?';
+	string = json_string(ascii);
+	free(ascii);
+	return string;
 }
 
 char *mq_reply_encode(uint64_t seq, enum mq_status status, const char *error, json_t *result,
@@ -198,7 +198,7 @@ char *mq_reply_encode(uint64_t seq, enum mq_status status, const char *error, js
 
 	put(&root, "status", json_string(mq_status_name(status)));
 	if (status)
-		put(&root, "error", error_string(error ? error : ""));
+		put(&root, "error", mq_message_text(error ? error : ""));
 	else
 		put(&root, "result", result ? json_incref(result) : json_object());
 	return end_envelope(root, len);

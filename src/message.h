@@ -43,6 +43,10 @@ enum mq_status mq_reply_decode(const void *bytes, size_t len, struct mq_reply *o
                                struct mq_error *err);
 void mq_reply_clear(struct mq_reply *reply);
 
+/* Text for a message. What quotes somebody's words or a file's name need not be UTF-8: then each byte that
+ * is not ASCII is a '?'. NULL: memory is out. */
+json_t *mq_message_text(const char *text);
+
 /* Text to send, *len without the NUL; the caller frees it. args and result are borrowed and may be
  * NULL. NULL: memory is out. */
 char *mq_request_encode(uint64_t seq, const char *verb, json_t *args, size_t *len);

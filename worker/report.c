@@ -19,9 +19,7 @@ static json_t *time_or_null(int64_t ms)
 /* Text that somebody has put into the database past the checks is no reason to say nothing at all. */
 static json_t *text_or_null(const char *text)
 {
-	json_t *j = text ? json_string(text) : json_null();
-
-	return j ? j : json_string("(damaged: not UTF-8)");
+	return text ? mq_message_text(text) : json_null();
 }
 
 static json_t *number_or_null(int64_t n, int64_t min)
@@ -63,7 +61,7 @@ static json_t *output(const struct mq_job_row *row, const struct mq_statedir *di
 		return json_null();
 	if (asprintf(&path, "%s/pictures/%lld/picture.png", dir->path, (long long)row->id) < 0)
 		return NULL;
-	o = json_pack("{s:s, s:I, s:o}", "path", path, "bytes", (json_int_t)row->output_bytes, "sha256",
+	o = json_pack("{s:o, s:I, s:o}", "path", mq_message_text(path), "bytes", (json_int_t)row->output_bytes, "sha256",
 	              text_or_null(row->output_sha256));
 	free(path);
 	return o;

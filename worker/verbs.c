@@ -90,11 +90,12 @@ static enum mq_status verb_hello(struct mq_call *c, struct mq_error *err)
 			goto out;
 	}
 	return mq_verb_reply(c,
-	             json_pack("{s:s, s:i, s:I, s:s, s:f, s:I, s:s, s:s?, s:o}", "version", PACKAGE_VERSION,
+	             json_pack("{s:s, s:i, s:I, s:o, s:f, s:I, s:s, s:o, s:o}", "version", PACKAGE_VERSION,
 	                       "protocol", MQ_PROTOCOL, "pid", (json_int_t)getpid(), "state_dir",
-	                       c->v->dir->path, "uptime_seconds",
+	                       mq_message_text(c->v->dir->path), "uptime_seconds",
 	                       (double)(c->now_ms - c->v->started_ms) / 1e3, "watchdog_ends",
-	                       (json_int_t)c->v->watchdog_ends, "note", c->v->note, "events", c->v->events,
+	                       (json_int_t)c->v->watchdog_ends, "note", c->v->note, "events",
+	                       c->v->events ? mq_message_text(c->v->events) : json_null(),
 	                       "devices", devices),
 	             err);
 out:
