@@ -3,18 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zmq.h>
 
 #include "src/message.h"
 #include "src/store/store.h"
+#include "worker/backup_target.h"
 
 #define ANSWER_MS 10000
 #define BUSY_TRIES 100 /* while a copy for somebody else is made */
@@ -178,64 +177,17 @@ static enum mq_status open_copy(struct asker *a, json_int_t *handle, json_int_t 
 	return s;
 }
 
-static enum mq_status sync_dir(const char *path, struct mq_error *err)
-{
-	char *copy = strdup(path);
-	enum mq_status s = MQ_OK;
-	int fd;
-
-	if (!copy)
-		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* Some file systems have no sync of directories. */
-	if (fd < 0 || (fsync(fd) && errno != EINVAL))
-		s = mq_fail_errno(err, errno, "syncing the directory of %s", path);
-	if (fd >= 0)
-		close(fd);
-	free(copy);
-	return s;
-}
-
-static enum mq_status receive_file(struct asker *a, const char *file, struct mq_error *err)
-{
-	json_int_t handle = 0, bytes = 0;
-	char *temporary = NULL;
-	int fd = -1;
-	enum mq_status s = open_copy(a, &handle, &bytes, err);
-
-	if (s)
-		return s;
-	if (asprintf(&temporary, "%s.tmp", file) < 0)
-		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	(void)unlink(temporary); /* of a copy that was broken off; opening tells if it is something else */
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0) {
-		s = mq_fail_errno(err, errno, "--backup: cannot make %s", temporary);
-		free(temporary);
-		return s;
-	}
-	s = receive(a, handle, bytes, fd, temporary, err);
-	if (!s && fsync(fd))
-		s = mq_fail_errno(err, errno, "syncing %s", temporary);
-	if (close(fd) && !s)
-		s = mq_fail_errno(err, errno, "closing %s", temporary);
-	if (!s && rename(temporary, file))
-		s = mq_fail_errno(err, errno, "giving %s its name", file);
-	if (s)
-		(void)unlink(temporary); /* nothing half is left */
-	else
-		s = sync_dir(file, err);
-	free(temporary);
-	return s;
-}
-
-static enum mq_status from_worker(const char *endpoint, const char *file, struct mq_error *err)
+static enum mq_status from_worker(const char *endpoint, const struct mq_backup_target *target,
+                                  struct mq_error *err)
 {
 	struct asker a = {NULL, NULL, 0};
+	json_int_t handle = 0, bytes = 0;
 	enum mq_status s = asker_open(&a, endpoint, err);
 
 	if (!s)
-		s = receive_file(&a, file, err);
+		s = open_copy(&a, &handle, &bytes, err);
+	if (!s)
+		s = receive(&a, handle, bytes, target->fd, target->temporary, err);
 	asker_close(&a);
 	return s;
 }
@@ -259,24 +211,36 @@ static enum mq_status lock(const char *state_dir, int *fd, bool *running, struct
 	return MQ_OK;
 }
 
+/* The worker's, or the database that lies there, as a new file. */
+static enum mq_status copy(const char *endpoint, const char *database, bool running,
+                           struct mq_backup_target *target, struct mq_error *err)
+{
+	enum mq_status s = running ? from_worker(endpoint, target, err)
+	                           : mq_store_copy(database, target->temporary, err);
+
+	return s ? s : mq_backup_target_commit(target, err);
+}
+
 enum mq_status mq_backup(const char *state_dir, const char *endpoint, const char *file,
                          struct mq_error *err)
 {
+	struct mq_backup_target target;
 	char *database = NULL;
 	bool running = false;
 	int fd = -1;
 	enum mq_status s = *file ? lock(state_dir, &fd, &running, err)
 	                         : mq_fail(err, MQ_EINVAL, "--backup needs the name of a file");
 
-	if (!s && running) {
-		s = from_worker(endpoint, file, err);
-	} else if (!s && asprintf(&database, "%s/mandelq.db", state_dir) < 0) {
+	if (!s && asprintf(&database, "%s/mandelq.db", state_dir) < 0) {
 		database = NULL;
 		s = mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	} else if (!s && access(database, F_OK)) {
+	} else if (!s && !running && access(database, F_OK)) {
 		s = mq_fail(err, MQ_EINVAL, "--backup: there is no %s", database);
 	} else if (!s) {
-		s = mq_store_copy(database, file, err);
+		s = mq_backup_target_open(&target, state_dir, file, err);
+		if (!s)
+			s = copy(endpoint, database, running, &target, err);
+		mq_backup_target_close(&target);
 	}
 	free(database);
 	if (fd >= 0)

@@ -5,8 +5,8 @@
 
 #include "src/status.h"
 
-/* A file of that name is replaced once the copy is whole and durable. MQ_EINVAL: there is no database;
- * MQ_EPERM: the worker belongs to somebody else. */
+/* A plain file of that name is replaced once the copy is whole and durable. MQ_EINVAL: there is no
+ * database, or file is something that must stay; MQ_EPERM: the worker belongs to somebody else. */
 enum mq_status mq_backup(const char *state_dir, const char *endpoint, const char *file,
                          struct mq_error *err);
 

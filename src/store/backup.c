@@ -77,7 +77,7 @@ struct mq_copy {
 	bool done;
 };
 
-/* settings: how the copy is written. */
+/* path: an empty file. settings: how the copy is written. */
 static enum mq_status copy_open(sqlite3 *from, const char *path, const char *settings,
                                 struct mq_copy **out, struct mq_error *err)
 {
@@ -90,12 +90,6 @@ static enum mq_status copy_open(sqlite3 *from, const char *path, const char *set
 	if (!c || !c->path) {
 		free(c);
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a copy");
-	}
-	status = make_empty(path, err);
-	if (status != MQ_OK) {
-		free(c->path);
-		free(c);
-		return status;
 	}
 	rc = sqlite3_open_v2(path, &c->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc == SQLITE_OK)
@@ -151,10 +145,15 @@ static enum mq_status copy_pages(struct mq_copy *c, int pages, struct mq_error *
 enum mq_status mq_copy_begin(struct mq_store *store, const char *path, struct mq_copy **out,
                              struct mq_error *err)
 {
-	enum mq_status status = copy_open(store->db, path,
-	                                  "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"
-	                                  "PRAGMA locking_mode = EXCLUSIVE", out, err);
+	enum mq_status status = make_empty(path, err);
 
+	if (status == MQ_OK) {
+		status = copy_open(store->db, path,
+		                   "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"
+		                   "PRAGMA locking_mode = EXCLUSIVE", out, err);
+		if (status != MQ_OK)
+			(void)unlink(path); /* it may not be there */
+	}
 	return status == MQ_ENOENT ? MQ_EIO : status;
 }
 
@@ -188,27 +187,38 @@ void mq_copy_end(struct mq_copy *c)
 	free(c);
 }
 
+static enum mq_status copy_all(sqlite3 *db, const char *path, struct mq_error *err)
+{
+	struct mq_copy *copy = NULL;
+	enum mq_status status = copy_open(db, path, "PRAGMA synchronous = FULL; PRAGMA journal_mode = OFF",
+	                                  &copy, err);
+
+	if (status == MQ_OK)
+		status = copy_pages(copy, -1, err);
+	mq_copy_end(copy);
+	return status == MQ_ENOENT ? MQ_EIO : status;
+}
+
 enum mq_status mq_backup_write(sqlite3 *db, const char *path, struct mq_error *err)
 {
 	char *temporary = sqlite3_mprintf("%s.tmp", path);
-	struct mq_copy *copy = NULL;
 	enum mq_status status;
 
 	if (!temporary)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
-	status = copy_open(db, temporary, "PRAGMA synchronous = FULL; PRAGMA journal_mode = OFF", &copy, err);
-	if (status == MQ_OK)
-		status = copy_pages(copy, -1, err);
-	if (status == MQ_OK)
-		status = give_name(temporary, path, err);
-	if (status != MQ_OK && copy)
-		(void)unlink(temporary); /* it may not be there */
-	mq_copy_end(copy);
+	status = make_empty(temporary, err);
+	if (status == MQ_OK) {
+		status = copy_all(db, temporary, err);
+		if (status == MQ_OK)
+			status = give_name(temporary, path, err);
+		if (status != MQ_OK)
+			(void)unlink(temporary); /* it may not be there */
+	}
 	sqlite3_free(temporary);
 	return status == MQ_ENOENT ? MQ_EIO : status;
 }
 
-enum mq_status mq_store_copy(const char *from, const char *path, struct mq_error *err)
+enum mq_status mq_store_copy(const char *from, const char *into, struct mq_error *err)
 {
 	enum mq_status status = mq_check_file(from, err);
 	sqlite3 *db = NULL;
@@ -227,7 +237,7 @@ enum mq_status mq_store_copy(const char *from, const char *path, struct mq_error
 	if (status == MQ_OK)
 		status = mq_check_structure(db, err);
 	if (status == MQ_OK)
-		status = mq_backup_write(db, path, err);
+		status = copy_all(db, into, err);
 	if (sqlite3_close(db) != SQLITE_OK && status == MQ_OK)
 		status = mq_fail(err, MQ_EINTERNAL, "%s does not close", from);
 	return status;

@@ -216,8 +216,9 @@ enum mq_status mq_copy_step(struct mq_copy *copy, int pages, double *progress, b
                             struct mq_error *err);
 /* Before the store is closed. The file goes unless it is whole. Takes NULL. */
 void mq_copy_end(struct mq_copy *copy);
-/* All at once and durable, of a database that nobody has open (the caller holds the state directory's lock). */
-enum mq_status mq_store_copy(const char *from, const char *path, struct mq_error *err);
+/* All at once, of a database that nobody has open (the caller holds the state directory's lock), into an
+ * empty file, which is removed on failure. */
+enum mq_status mq_store_copy(const char *from, const char *into, struct mq_error *err);
 
 /* ---- tiles and attempts (store_tile.c, store_attempt.c) ---- */
 

@@ -106,7 +106,69 @@ assert not os.path.exists(COPY)'
 	done
 	mandelqd --backup=b.db
 	[ "$(content b.db)" != "$hash" ]
-	[ "$(ls ./*.tmp 2>/dev/null | wc -l)" = 0 ]
+	# one that is asked to end leaves nothing
+	rm -f .mandelqd-*
+	for signal in INT TERM HUP; do
+		env --default-signal=INT mandelqd --backup=c.db &
+		until_true 10 compgen -G '.mandelqd-*' || true
+		kill -s "$signal" $! || true
+		wait $! || true
+		[ -z "$(compgen -G '.mandelqd-*')" ]
+	done
+}
+
+# refused_target FILE...: each is refused, and is afterwards what it was before.
+refused_target() {
+	local file before
+	for file; do
+		before=$(stat -c '%i %F %s' "$file" 2>&1 || true)
+		refused 2 "" mandelqd --backup="$file"
+		[ "$(stat -c '%i %F %s' "$file" 2>&1 || true)" = "$before" ] || { echo "changed: $file"; return 1; }
+	done
+	[ -z "$(find "$ROOT" -name '.mandelqd-*')" ]
+}
+
+@test "a copy replaces nothing but a plain file outside the state directory" {
+	start_worker
+	submit_and_wait "${SMALL[@]}" >/dev/null
+	mkdir dir other other/work other/pictures
+	touch other/mandelq.db other/lock plain
+	mkfifo fifo
+	ln -s plain link
+	ln -s nowhere dangling
+	ln -s "$MANDELQ_STATE_DIR" state
+	ln "$MANDELQ_STATE_DIR/lock" hard
+	devices=()
+	if mknod null c 1 3 2>/dev/null; then devices=(null); fi
+	echo mine >backup.db.tmp
+	echo mine >plain.tmp
+	chmod 0644 plain
+	targets=("${devices[@]}" fifo link dangling dir ./ dir/ new/ . hard
+		state/mandelq.db state/mandelq.db-wal state/lock state/new.db state/work/new.db
+		"$MANDELQ_STATE_DIR"/{mandelq.db,mandelq.db-wal,mandelq.db-journal,lock,mandelqd.sock,new.db}
+		"$MANDELQ_STATE_DIR/pictures/1/new.db" "../s/mandelq.db" other/mandelq.db other/work/new.db)
+	refused_target "${targets[@]}"
+	mandelqd --backup=plain
+	mandelqd --backup=backup.db
+	[ "$(sqlite3 plain 'SELECT count(*) FROM jobs')" = 1 ]
+	[ "$(stat -c %a plain backup.db | uniq)" = 600 ]
+	# acknowledged jobs outlive the worker
+	mq submit "${SMALL[@]}" >/dev/null
+	kill_worker
+	refused_target "${targets[@]}"
+	mandelqd --backup=plain
+	mandelqd --backup=backup.db
+	[ "$(sqlite3 plain 'SELECT count(*) FROM jobs')" = 2 ]
+	[ "$(stat -c %a plain backup.db | uniq)" = 600 ]
+	[ "$(cat backup.db.tmp plain.tmp)" = "$(printf 'mine\nmine')" ]
+	start_worker
+	[ "$(mq status --json | jq length)" = 2 ]
+	# names of any length, and of one place
+	long=$(printf '%0255d' 0)
+	mandelqd --backup="$long"
+	mandelqd --backup="$ROOT/w/$long"
+	[ "$(sqlite3 "$long" 'PRAGMA quick_check')" = ok ]
+	[ -z "$(find "$ROOT" -name '.mandelqd-*')" ]
 }
 
 @test "a worker that is killed while it copies leaves nothing half" {

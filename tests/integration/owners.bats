@@ -160,7 +160,7 @@ gone() {
 	mq cancel 2
 	run mandelqd --backup="$ROOT/none/b.db"
 	[ "$status" = 1 ]
-	[ "$(ls ./*.tmp 2>/dev/null | wc -l)" = 0 ]
+	[ -z "$(compgen -G ".mandelqd-*")" ]
 }
 
 @test "a copy is for who runs the worker" {

@@ -1,5 +1,6 @@
 /* test_store_copy: copies of a database, also of one that is open and changes, and the way from older
  * schemas, which begins with a copy. */
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -120,6 +121,7 @@ static void copy_of_what_a_killed_worker_left(void **state)
 		_exit(0); /* the job is in the log alone */
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(close(open(copy, O_WRONLY | O_CREAT | O_EXCL, 0600)), 0);
 	assert_ok(mq_store_copy(f->path, copy, err));
 	assert_int_equal(ask_file(copy, "SELECT count(*) FROM tiles"), 100);
 	fixture_reopen(f);
