@@ -118,12 +118,51 @@ static enum mq_status write_new(int fd, int dir_fd, const char *text, const char
 	return MQ_OK;
 }
 
+/* Whether a file is one of keys, damaged or not, or has nothing in it to lose. False with errno 0: neither. */
+static bool is_keyfile(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	char text[FILE_MAX];
+	ssize_t n;
+	bool found;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text));
+	found = n == 0 || (n > 0 && (memmem(text, (size_t)n, PUBLIC " ", strlen(PUBLIC " ")) ||
+	                             memmem(text, (size_t)n, SECRET " ", strlen(SECRET " "))));
+	if (n >= 0)
+		errno = 0;
+	explicit_bzero(text, sizeof(text));
+	close(fd);
+	return found;
+}
+
+/* A rename replaces anything: a device, a link, a picture. */
+static enum mq_status check_replaced(const char *path, struct mq_error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? MQ_OK : mq_fail_errno(err, errno, "%s", path);
+	errno = 0;
+	if (S_ISREG(st.st_mode) && is_keyfile(path))
+		return MQ_OK;
+	if (errno != 0)
+		return mq_fail_errno(err, errno, "%s", path);
+	return mq_fail(err, MQ_EINVAL, "%s is no file of keys, which is all that --force replaces", path);
+}
+
 static enum mq_status put_in_place(int dir_fd, const char *from, const char *path, bool force,
                                    struct mq_error *err)
 {
-	/* link(2) replaces nothing, whoever makes the file meanwhile. */
-	int rc = force ? rename(from, path) : link(from, path);
+	enum mq_status status = force ? check_replaced(path, err) : MQ_OK;
+	int rc;
 
+	if (status != MQ_OK)
+		return status;
+	/* link(2) replaces nothing, whoever makes the file meanwhile. */
+	rc = force ? rename(from, path) : link(from, path);
 	if (rc != 0 && errno == EEXIST)
 		return mq_fail(err, MQ_EBUSY,
 		               "%s is there already, with its public key in it: --force replaces it, and who "

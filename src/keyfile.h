@@ -22,8 +22,8 @@ bool mq_key_valid(const char *text);
 enum mq_status mq_keyfile_read(const char *path, struct mq_keypair *out, struct mq_error *err);
 
 /* Makes a key pair and its file, and the directories above it (0700). Made by root, the file goes to its
- * directory's owner. MQ_EBUSY: the file is there and force is not: it is left alone. A file appears
- * whole or not at all. */
+ * directory's owner. MQ_EBUSY: the file is there and force is not; MQ_EINVAL: what is there is no file
+ * of keys: it is left alone. A file appears whole or not at all. */
 enum mq_status mq_keyfile_make(const char *path, bool force, struct mq_keypair *out,
                                struct mq_error *err);
 

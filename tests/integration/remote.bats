@@ -31,6 +31,27 @@ start_remote() {
 	! cmp -s before "$HOME/.config/mandelq/client.key"
 	[ "$(ls "$MANDELQ_STATE_DIR" "$HOME/.config/mandelq" | grep -c 'key$')" = 2 ]
 	[ "$(ls "$HOME/.config/mandelq")" = client.key ] # nothing half made is left
+	# what is no file of keys is left alone
+	echo precious >notes.txt
+	ln -s "$ROOT/other.key" link.key
+	mkfifo fifo.key
+	devices=()
+	if mknod null c 1 3 2>/dev/null; then devices=(null); fi
+	for file in notes.txt link.key fifo.key "${devices[@]}"; do
+		before=$(stat -c '%i %F' "$file")
+		refused 2 "no file of keys" mandelq keygen --force --key="$file"
+		[ "$(stat -c '%i %F' "$file")" = "$before" ]
+	done
+	mv "$MANDELQ_STATE_DIR/server.key" kept.key
+	ln -s "$PWD/notes.txt" "$MANDELQ_STATE_DIR/server.key"
+	refused 2 "no file of keys" mandelqd keygen --force
+	[ "$(cat notes.txt)" = precious ]
+	mv kept.key "$MANDELQ_STATE_DIR/server.key"
+	: >"$ROOT/other.key"
+	mandelq keygen --force --key="$ROOT/other.key"
+	echo "secret-key half of it" >"$ROOT/other.key"
+	mandelq keygen --force --key="$ROOT/other.key"
+	[ -z "$(find "$ROOT" -name '*.key.??????')" ]
 	refused 2 "is no option" mandelqd keygen more
 	refused 2 "mandelqd keygen" mandelqd --force
 	refused 2 "takes no operands" mandelq keygen more
