@@ -10,6 +10,7 @@
 #include "client/interrupt.h"
 #include "client/say.h"
 #include "src/completion.h"
+#include "src/process.h"
 
 const struct mq_command mq_commands[] = {
 	{ "submit", MQ_SCOPE_SUBMIT, " [PICTURE.png | JOB.json... | -]",
@@ -150,6 +151,7 @@ int main(int argc, char **argv)
 	struct mq_error err = { "" };
 	const struct mq_command *command;
 
+	mq_process_begin();
 	/* Only what a character's width is: numbers are never read or written by locale. */
 	setlocale(LC_CTYPE, "");
 	if (argc < 2) {

@@ -85,7 +85,10 @@ static enum mq_status try_open(const char *path, struct mq_private_dir *d, bool 
 	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (d->fd < 0) {
 		*again = errno == ENOENT;
-		return fail(err, "cannot use the directory", path);
+		status = fail(err, "cannot use the directory", path);
+		if (!d->existed)
+			(void)rmdir(path);
+		return status;
 	}
 	if (!is_ours(d->fd)) {
 		status = mq_fail(err, MQ_EIO,
@@ -113,6 +116,8 @@ static enum mq_status try_open(const char *path, struct mq_private_dir *d, bool 
 out:
 	if (status != MQ_OK)
 		close(d->fd);
+	if (status != MQ_OK && !d->existed)
+		(void)rmdir(path); /* unless somebody is in it already */
 	return status;
 }
 

@@ -14,6 +14,7 @@
 #include "src/log.h"
 #include "src/option.h"
 #include "src/place.h"
+#include "src/process.h"
 #include "worker/backup.h"
 #include "worker/check.h"
 #include "worker/daemon.h"
@@ -152,6 +153,7 @@ int main(int argc, char **argv)
 	enum mq_status s;
 	int rc;
 
+	mq_process_begin();
 	if (argc > 1 && !strncmp(argv[1], "--completion=", 13))
 		return print_completion(argv[1] + 13);
 	s = mq_options_parse(&options, MQ_SCOPE_DAEMON, argc - 1, argv + 1, &err);
