@@ -54,7 +54,11 @@ static bool socket_is_live(const char *path)
 
 static enum mq_status fail_bind(const char *path, struct mq_error *err)
 {
-	return mq_fail(err, MQ_EINVAL, "--endpoint: cannot bind %s: %s", path, strerror(errno));
+	int e = errno;
+	enum mq_status s = mq_fail_errno(err, e, "--endpoint: cannot bind %s", path);
+
+	/* Unless the disk is to blame, started again it would be the same. */
+	return s == MQ_ENOSPC || s == MQ_ENOMEM_HOST || e == EIO ? s : MQ_EINVAL;
 }
 
 /* MQ_OK: nothing is in the way of the socket, or (*stale) what a worker that is gone has left. */
@@ -67,7 +71,7 @@ static enum mq_status look_at_path(const char *path, bool *stale, struct mq_erro
 		return mq_fail(err, MQ_EINVAL, "--endpoint: %s is longer than the %zu bytes of a socket's path",
 		               path, sizeof ((struct sockaddr_un *)NULL)->sun_path - 1);
 	if (lstat(path, &st))
-		return errno == ENOENT ? MQ_OK : mq_fail_errno(err, errno, "--endpoint: %s", path);
+		return errno == ENOENT ? MQ_OK : fail_bind(path, err);
 	if (!S_ISSOCK(st.st_mode))
 		return mq_fail(err, MQ_EINVAL, "--endpoint: %s exists and is no socket: it is left alone", path);
 	if (socket_is_live(path))

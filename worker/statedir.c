@@ -32,6 +32,27 @@ static const struct {
 	{0x01161970, "GFS2"},
 };
 
+/* What an errno says of the place that was named: started again, it would be the same. */
+static enum mq_status fail_place(struct mq_error *err, int errnum, const char *dir, const char *name)
+{
+	enum mq_status s = mq_fail_errno(err, errnum, "--state-dir: cannot use %s%s%s", dir, name ? "/" : "",
+	                                 name ? name : "");
+
+	switch (errnum) {
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case ENOENT:
+	case ENOTDIR:
+	case EISDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+		return MQ_EINVAL;
+	default:
+		return s;
+	}
+}
+
 static enum mq_status check_local(int fd, const char *path, struct mq_error *err)
 {
 	struct statfs fs;
@@ -72,14 +93,14 @@ static enum mq_status make_one(const char *copy, size_t *made_at, struct mq_erro
 	if (!e && mkdir(copy, 0700))
 		e = errno;
 	if (e)
-		return e == EEXIST ? MQ_OK : mq_fail_errno(err, e, "--state-dir: cannot make %s", copy);
+		return e == EEXIST ? MQ_OK : fail_place(err, e, copy, NULL);
 	if (!*made_at)
 		*made_at = strlen(copy);
 	parent = slash ? strndup(copy, slash == copy ? 1 : (size_t)(slash - copy)) : strdup(".");
 	if (!parent)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
 	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	s = fd < 0 ? mq_fail_errno(err, errno, "--state-dir: %s", parent)
+	s = fd < 0 ? fail_place(err, errno, parent, NULL)
 	           : sync_entries(fd, "state-parent-fsync", parent, err);
 	if (fd >= 0)
 		close(fd);
@@ -149,7 +170,7 @@ static enum mq_status open_lock(struct mq_statedir *dir, struct mq_error *err)
 		dir->found = is_there(dir, LOCK) ? 1u << (MADE_NAMES - 1) : 0;
 		dir->lock_fd = openat(dir->fd, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (dir->lock_fd < 0)
-			return mq_fail_errno(err, errno, "%s/" LOCK, dir->path);
+			return fail_place(err, errno, dir->path, LOCK);
 		if (flock(dir->lock_fd, LOCK_EX | LOCK_NB)) {
 			if (errno == EWOULDBLOCK)
 				return MQ_EBUSY;
@@ -200,11 +221,30 @@ static enum mq_status open_folder(struct mq_statedir *dir, const char *name, int
 	int e = mq_failpoint("state-folder");
 
 	if (e || (mkdirat(dir->fd, name, 0700) && errno != EEXIST))
-		return mq_fail_errno(err, e ? e : errno, "cannot make %s/%s", dir->path, name);
+		return fail_place(err, e ? e : errno, dir->path, name);
 	*fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (*fd < 0)
-		return mq_fail_errno(err, errno, "%s/%s", dir->path, name);
+		return fail_place(err, errno, dir->path, name);
 	return MQ_OK;
+}
+
+/* Before anything is changed: whoever uses them later could not tell a wrong place from a broken disk. */
+static enum mq_status check_usable(const struct mq_statedir *dir, struct mq_error *err)
+{
+	enum mq_status s = MQ_OK;
+
+	if (faccessat(dir->fd, ".", R_OK | W_OK | X_OK, AT_EACCESS))
+		return fail_place(err, errno, dir->path, NULL);
+	for (size_t i = 0; !s && i < MADE_NAMES; i++) {
+		struct stat st;
+		int mode = R_OK | W_OK;
+
+		if (!fstatat(dir->fd, made_names[i], &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
+			mode |= X_OK;
+		if (faccessat(dir->fd, made_names[i], mode, AT_EACCESS) && errno != ENOENT)
+			s = fail_place(err, errno, dir->path, made_names[i]);
+	}
+	return s;
 }
 
 enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struct mq_error *err)
@@ -218,11 +258,13 @@ enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struc
 	s = make_path(path, &dir.made_at, err);
 	if (!s) {
 		dir.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		s = dir.fd < 0 ? mq_fail_errno(err, errno, "--state-dir: %s", path)
+		s = dir.fd < 0 ? fail_place(err, errno, path, NULL)
 		               : check_local(dir.fd, path, err);
 	}
 	if (!s)
 		s = take_lock(&dir, err);
+	if (!s)
+		s = check_usable(&dir, err);
 	if (!s)
 		s = open_folder(&dir, "work", &dir.work_fd, err);
 	if (!s)

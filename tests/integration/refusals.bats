@@ -123,3 +123,48 @@ test_setup() {
 	mq fetch 1 -o x.png
 	stop_worker
 }
+
+@test "a place that cannot be used is told from a broken disk by the exit status" {
+	plain=()
+	if [ "$(id -u)" = 0 ]; then # who may do anything
+		install -D -m 755 -t "$ROOT/bin" "$MQ_BUILD/mandelqd"
+		PATH=$ROOT/bin:$PATH
+		chmod 711 "$ROOT"
+		plain=(setpriv --reuid=1001 --regid=1001 --clear-groups)
+	fi
+	place=$MANDELQ_STATE_DIR
+	mkdir -m 777 "$place"
+	ln -s loop "$ROOT/loop"
+	for dir in /proc/nosuch "$ROOT/file" "$ROOT/file/s" "$ROOT/loop" "$ROOT/$(printf '%0300d' 0)"; do
+		refused 2 "--state-dir" mandelqd --device=cpu --state-dir="$dir"
+	done
+	chmod 755 "$ROOT"
+	refused 2 "Permission denied" "${plain[@]}" mandelqd --device=cpu --state-dir="$ROOT/bin/s"
+	chmod 555 "$place"
+	refused 2 "Permission denied" "${plain[@]}" mandelqd --device=cpu
+	chmod 777 "$place"
+	for file in lock mandelq.db mandelq.db-wal stuck.log work pictures; do
+		case $file in work | pictures) mkdir "$place/$file" ;; *) : >"$place/$file" ;; esac
+		chmod 0 "$place/$file"
+		before=$(tree "$place")
+		refused 2 "$place/$file: Permission denied" "${plain[@]}" mandelqd --device=cpu
+		[ "$(tree "$place")" = "$before" ]
+		rm -rf "${place:?}/$file"
+	done
+	mkdir "$place/lock"
+	refused 2 "/lock" mandelqd --device=cpu
+	rmdir "$place/lock"
+	: >"$place/work"
+	refused 2 "/work" mandelqd --device=cpu
+	rm "$place/work"
+	# started again, these may do better
+	for point in state-mkdir state-folder state-fsync store-open; do
+		for why in enospc eio; do
+			refused 1 "" env MANDELQ_FAILPOINTS="$point:1:$why" mandelqd --device=cpu --state-dir="$ROOT/new"
+		done
+	done
+	# the place of a socket too
+	refused 2 "--endpoint" mandelqd --device=cpu --endpoint=ipc://"$ROOT/nosuch/sock"
+	refused 2 "--endpoint" mandelqd --device=cpu --endpoint=ipc://"$ROOT/file/sock"
+	refused 2 "--endpoint" "${plain[@]}" mandelqd --device=cpu --endpoint=ipc://"$ROOT/bin/sock"
+}
