@@ -155,6 +155,13 @@ enum mq_status mq_rows_filter(const struct mq_options *options, struct mq_rows_f
 		status = mq_option_u64(options->value[MQ_OPT_LIMIT], MQ_OPT_LIMIT, 1, 1000000000,
 				       &limit, err);
 	out->limit = limit;
+	if (status == MQ_OK && out->name) {
+		json_t *text = json_string(out->name);
+
+		if (!text)
+			status = mq_fail(err, MQ_EINVAL, "--name is not UTF-8");
+		json_decref(text);
+	}
 	if (status == MQ_OK && options->count[MQ_OPT_STATE])
 		status = parse_states(options->value[MQ_OPT_STATE], &out->states, err);
 	return status;

@@ -26,6 +26,14 @@
 
 #define SYSTEM_CONFIG "/etc/mandelq/mandelqd.conf"
 
+/* What was printed need not have come to anybody. */
+static enum mq_status flush_stdout(struct mq_error *err)
+{
+	return fflush(stdout) || ferror(stdout)
+	               ? mq_fail_errno(err, errno, "cannot write to standard output")
+	               : MQ_OK;
+}
+
 /* --check: 0 when all is well, 1 with findings, 2 when it cannot be looked at. */
 static int check(const struct mq_options *o)
 {
@@ -38,8 +46,8 @@ static int check(const struct mq_options *o)
 	mq_log_set_level(MQ_LOG_NONE); /* what the copy of the store says is no news */
 	if (!s)
 		s = mq_check_state_dir(dir, stdout, &findings, &err);
-	if (!s && fflush(stdout))
-		s = mq_fail_errno(&err, errno, "writing the report");
+	if (!s)
+		s = flush_stdout(&err);
 	free(dir);
 	if (s) {
 		fprintf(stderr, "mandelqd: %s\n", err.text);
@@ -55,6 +63,22 @@ static void help(void)
 	       "Renders the jobs that mandelq submits: keeps them in a state directory, survives anything.\n\n");
 	mq_options_help(stdout, MQ_SCOPE_DAEMON);
 	printf("\nExample: mandelqd --state-dir=/data/mandelq --device=cuda --device-memory=4G\n");
+}
+
+/* --help and --version. */
+static int tell(const struct mq_options *o)
+{
+	struct mq_error err = {""};
+	enum mq_status s;
+
+	if (o->count[MQ_OPT_HELP])
+		help();
+	else
+		mq_print_version(stdout);
+	s = flush_stdout(&err);
+	if (s)
+		fprintf(stderr, "mandelqd: %s\n", err.text);
+	return s ? 1 : 0;
 }
 
 /* What needs the settings and no worker of our own. */
@@ -99,8 +123,8 @@ static int print_completion(const char *shell)
 	struct mq_error err = {""};
 	enum mq_status s = mq_completion_print(&of, shell, stdout, &err);
 
-	if (!s && (fflush(stdout) || ferror(stdout)))
-		s = mq_fail_errno(&err, errno, "cannot write to standard output");
+	if (!s)
+		s = flush_stdout(&err);
 	if (s)
 		fprintf(stderr, "mandelqd: %s\n", err.text);
 	return s == MQ_OK ? 0 : s == MQ_EINVAL ? 2 : 1;
@@ -160,14 +184,8 @@ int main(int argc, char **argv)
 	/* A tile's strips come and go: keep the heap from holding on to what it once needed. */
 	mallopt(M_ARENA_MAX, 2);
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-	if (!s && options.count[MQ_OPT_HELP]) {
-		help();
-		return 0;
-	}
-	if (!s && options.count[MQ_OPT_VERSION]) {
-		mq_print_version(stdout);
-		return 0;
-	}
+	if (!s && (options.count[MQ_OPT_HELP] || options.count[MQ_OPT_VERSION]))
+		return tell(&options);
 	if (!s)
 		s = check_operands(&options, &err);
 	if (!s)

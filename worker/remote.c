@@ -75,7 +75,7 @@ enum mq_status mq_remote_keygen(const char *dir, bool force, struct mq_error *er
 		fprintf(stderr, "mandelqd: %s is made; clients need the public key above: mandelq "
 		                "--server-key=KEY\n", path);
 		explicit_bzero(&keys, sizeof keys);
-		if (fflush(stdout))
+		if (fflush(stdout) || ferror(stdout))
 			s = mq_fail(err, MQ_EIO, "cannot write to standard output");
 	}
 	free(path);

@@ -82,6 +82,9 @@ digits() {
 		bad --request-id "$text" --size=16
 	done
 	bad --request-id ""
+	for command in status watch; do
+		refused 2 "--name is not UTF-8" mq $command --name=$'a\xff'
+	done
 	nothing_stored
 }
 

@@ -35,6 +35,28 @@ without() {
 	[[ $output == *"Bad file descriptor"* ]]
 }
 
+@test "what could not be printed is told by the exit status" {
+	for command in "mandelqd --help" "mandelqd --version" "mandelqd --print-config" \
+		"mandelqd --completion=bash" "mandelqd keygen --state-dir=$ROOT/k" \
+		"mandelq --help" "mandelq --version" "mandelq --completion=bash" "mandelq keygen --key=k"; do
+		# shellcheck disable=SC2086
+		expect 1 to_full $command
+		[[ $output == *"cannot write to standard output"* ]]
+	done
+	start_worker
+	stop_worker
+	expect 2 to_full mandelqd --check
+	start_worker
+	for command in "submit --size=8" status devices metrics; do
+		# shellcheck disable=SC2086
+		expect 1 to_full mandelq $command
+	done
+}
+
+to_full() {
+	"$@" >/dev/full
+}
+
 @test "no file or socket of a client becomes a standard stream" {
 	export MANDELQ_STATE_DIR=$ROOT/none
 	for closed in 0 1 2 012; do
