@@ -65,20 +65,17 @@ static enum mq_status no_memory(struct mq_error *err)
 static enum mq_status choose_uri(struct mq_private *w, struct mq_error *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	uint64_t hash = 14695981039346656037u; /* FNV-1a */
 	enum mq_status status = mq_place_endpoint(w->dir.path, &w->uri, err);
 
 	if (status != MQ_EINVAL)
 		return status;
-	for (const char *p = w->dir.path; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
 	if (!runtime || runtime[0] != '/' || strlen(runtime) > 60)
 		return mq_fail(err, MQ_EINVAL,
 			       "-o: the path %s is too long for a worker's socket; set "
 			       "XDG_RUNTIME_DIR, or start a worker yourself: mandelqd &",
 			       w->dir.path);
 	if (asprintf(&w->socket, "%s/mandelq-render-%016llx.sock", runtime,
-		     (unsigned long long)hash) < 0) {
+		     (unsigned long long)mq_private_dir_hash(w->dir.path)) < 0) {
 		w->socket = NULL;
 		return no_memory(err);
 	}

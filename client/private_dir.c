@@ -16,16 +16,45 @@
 
 #define LOCK_NAME "render.lock"
 #define DEPTH_MAX 8
+#define SUFFIX ".mandelq"
+#define KEPT_BYTES 16 /* of a long name: a socket's path in the directory must stay short */
+
+uint64_t mq_private_dir_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+	for (const char *p = text; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+	return hash;
+}
+
+/* How many bytes the name of an entry of dir may have. */
+static size_t name_max(const char *dir)
+{
+	long max = pathconf(dir, _PC_NAME_MAX);
+
+	return max > 0 ? (size_t)max : 255;
+}
 
 /* Caller frees; NULL: memory is out. */
 static char *path_of(const char *picture)
 {
 	const char *base = strrchr(picture, '/') + 1;
-	char *path;
+	char *path, *dir = strndup(picture, (size_t)(base - picture));
+	int kept = KEPT_BYTES, n;
 
-	if (asprintf(&path, "%.*s.%s.mandelq", (int)(base - picture), picture, base) < 0)
+	if (!dir)
 		return NULL;
-	return path;
+	if (1 + strlen(base) + strlen(SUFFIX) <= name_max(dir)) {
+		n = asprintf(&path, "%s.%s" SUFFIX, dir, base);
+	} else {
+		while (kept > 0 && ((unsigned char)base[kept] & 0xc0) == 0x80)
+			kept--; /* not within a character */
+		n = asprintf(&path, "%s.%.*s~%016llx" SUFFIX, dir, kept, base,
+			     (unsigned long long)mq_private_dir_hash(base));
+	}
+	free(dir);
+	return n < 0 ? NULL : path;
 }
 
 bool mq_private_dir_exists(const char *picture)

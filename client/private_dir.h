@@ -1,9 +1,10 @@
-/* private_dir: the state directory of a private worker: DIR/.FILE.mandelq beside the picture DIR/FILE,
- * readable by its owner only. Whoever holds its lock may use and remove it. */
+/* private_dir: the state directory of a private worker: DIR/.FILE.mandelq beside the picture DIR/FILE
+ * (DIR/.BEGIN~HASH.mandelq where that name would be too long), readable by its owner only. Whoever holds its lock may use and remove it. */
 #ifndef MQ_CLIENT_PRIVATE_DIR_H
 #define MQ_CLIENT_PRIVATE_DIR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "src/status.h"
 
@@ -13,6 +14,8 @@ struct mq_private_dir {
 	bool existed; /* before this run */
 };
 
+/* Tells texts apart, always in the same way. */
+uint64_t mq_private_dir_hash(const char *text);
 bool mq_private_dir_exists(const char *picture);
 
 /* Makes it, or takes over one of an earlier run, and locks it. MQ_EBUSY: somebody else holds the lock;

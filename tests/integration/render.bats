@@ -100,3 +100,26 @@ sys.exit(p.wait(timeout=20))' "$signal" "${LONG[@]}" -o p.png 3>&- 4>&- && statu
 	[[ $output == *"job 1 of an earlier run is this picture"* ]]
 	[ "$(mq status --json | jq -c '[.[] | .name, (.request_id | startswith("render-"))]')" = '["one",true]' ]
 }
+
+@test "a file's name of any length that may be has its private worker" {
+	for base in "$(printf 'a%.0s' {1..242}).png" "$(printf 'a%.0s' {1..243}).png" \
+		"$(printf 'a%.0s' {1..251}).png" "$(printf 'ä%.0s' {1..125}).png" "b$(printf 'ä%.0s' {1..125}).png"; do
+		mkdir -p "$ROOT/run"
+		for runtime in "$ROOT/run" ""; do
+			# without the one place the socket must fit beside the picture, or that is told
+			[ -n "$runtime" ] || [ "${#base}" != 246 ] || continue
+			expect 7 env XDG_RUNTIME_DIR="$runtime" timeout 60 mandelq render "${LONG[@]}" --stop-after=1 -o "$base"
+			[ "$(ls -A)" = "$(basename .*mandelq)" ]
+			[ -d "$(echo .*mandelq)" ]
+			[ "$(ls -A | iconv -f UTF-8 | wc -l)" = 1 ]
+			refused 1 "other settings" env XDG_RUNTIME_DIR="$runtime" mandelq render "${SMALL[@]}" -o "$base"
+			rm -r .*mandelq
+			expect 0 env XDG_RUNTIME_DIR="$runtime" timeout 60 mandelq render "${SMALL[@]}" -o "$base"
+			[ "$(ls -A)" = "$base" ]
+			rm "$base"
+		done
+	done
+	refused 2 "XDG_RUNTIME_DIR" mq render "${SMALL[@]}" -o "$(printf 'a%.0s' {1..242}).png"
+	refused 1 "too long" mq render "${SMALL[@]}" -o "$(printf 'a%.0s' {1..252}).png"
+	[ -z "$(ls -A)" ]
+}
