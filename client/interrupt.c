@@ -21,7 +21,6 @@ enum mq_status mq_interrupt_begin(struct mq_error *err)
 {
 	struct sigaction action;
 
-	signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is a write that fails */
 	sigemptyset(&blocked);
 	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
 		if (sigaction(watched[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,4 +24,5 @@ void mq_process_begin(void)
 	take(STDOUT_FILENO, O_RDONLY);
 	take(STDERR_FILENO, O_WRONLY);
 	(void)umask(umask(077) & 077);
+	(void)signal(SIGXFSZ, SIG_IGN);
 }

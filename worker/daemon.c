@@ -51,7 +51,6 @@ static void fini_settings(struct daemon *d)
 static enum mq_status init_signals(struct daemon *d, struct mq_error *err)
 {
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is a write that fails */
 	sigemptyset(&d->signals);
 	sigaddset(&d->signals, SIGTERM);
 	sigaddset(&d->signals, SIGINT);

@@ -232,3 +232,17 @@ refused_target() {
 	mq remove 5 --force
 	until_true 5 test ! -e "$MANDELQ_STATE_DIR/pictures/5"
 }
+
+@test "a copy that may not become so large is none, and the worker is not to blame" {
+	start_worker
+	submit_and_wait "${SMALL[@]}" >/dev/null
+	for alive in yes no; do
+		run bash -c 'ulimit -f 8 && mandelqd --backup=b.db'
+		[ "$status" = 1 ]
+		[ -z "$(ls -A)" ]
+		run bash -c 'ulimit -f 8 && TMPDIR=$PWD mandelqd --check'
+		[ "$status" = 2 ]
+		[ -z "$(ls -A)" ]
+		[ $alive = no ] || kill_worker
+	done
+}
