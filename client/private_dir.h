@@ -1,5 +1,6 @@
 /* private_dir: the state directory of a private worker: DIR/.FILE.mandelq beside the picture DIR/FILE
- * (DIR/.BEGIN~HASH.mandelq where that name would be too long), readable by its owner only. Whoever holds its lock may use and remove it. */
+ * (DIR/.BEGIN~HASH.mandelq where that name would be too long), readable by its owner only. Whoever holds its
+ * lock may use and remove it. */
 #ifndef MQ_CLIENT_PRIVATE_DIR_H
 #define MQ_CLIENT_PRIVATE_DIR_H
 
