@@ -504,14 +504,14 @@ enum mq_status mq_option_age(const char *text, enum mq_option_id id, unsigned lo
 	const char *end;
 	bool ok = digits(text, &end, &n);
 
-	if (ok && !*end)
-		seconds = 1;
+	if (ok && !*end && n == 0)
+		seconds = 1; /* 7 would be seconds to one, days to another */
 	for (size_t i = 0; ok && i < sizeof(units) / sizeof(units[0]); i++)
 		if (end[0] == units[i].unit && !end[1])
 			seconds = units[i].seconds;
 	if (!seconds || n > 1000000000ull / seconds)
 		return mq_fail(err, MQ_EINVAL,
-			       "--%s=%s: an age like 7d, 12h, 30m or 45s is needed, to 1000000000 s",
+			       "--%s=%s: an age with its unit is needed, as 7d, 12h, 30m or 45s, to 1000000000s",
 			       mq_option_table[id].name, quote(text).text);
 	*ms = n * seconds * 1000;
 	return MQ_OK;

@@ -112,7 +112,7 @@ enum mq_status mq_option_u64(const char *text, enum mq_option_id id, unsigned lo
 /* "256M", "4G", "1073741824": binary multiples, B K M G T with an optional "iB"/"B". */
 enum mq_status mq_option_bytes(const char *text, enum mq_option_id id, unsigned long long *out,
                                struct mq_error *err);
-/* "90s", "45m", "12h", "7d", "2w", "30" (seconds): at most 1e9 seconds, to milliseconds. */
+/* "90s", "45m", "12h", "7d", "2w", and "0" as the one without a unit: at most 1e9 seconds, to milliseconds. */
 enum mq_status mq_option_age(const char *text, enum mq_option_id id, unsigned long long *ms,
                              struct mq_error *err);
 /* Seconds as a decimal, >= 0 and at most 1e9, to milliseconds. */

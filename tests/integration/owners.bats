@@ -91,6 +91,7 @@ need_root() {
 	[ ! -e "$MANDELQ_STATE_DIR/pictures/2" ]
 	[ -e "$MANDELQ_STATE_DIR/pictures/1/picture.png" ]
 	refuses_to_start --keep-for --keep-for=soon
+	refuses_to_start "with its unit" --keep-for=7
 }
 
 gone() {

@@ -237,6 +237,7 @@ nothing_in_flight() {
 	[ "$(field 3 .state)" = running ]
 	refused 2 "--older-than" mq clean
 	refused 2 "7d" mq clean --older-than=soon
+	refused 2 "--older-than=7: an age with its unit" mq clean --older-than=7
 }
 
 @test "many jobs at once, from files and from standard input" {
