@@ -233,6 +233,7 @@ struct config {
 	const char *path;
 	unsigned line;
 	bool given[MQ_OPT_COUNT]; /* on the command line, which wins */
+	unsigned at[MQ_OPT_COUNT]; /* the line that has it; 0: none yet */
 	unsigned failed_line;     /* 0: no failure yet */
 	enum mq_status status;
 	struct mq_error error;
@@ -321,6 +322,9 @@ static enum mq_status config_set(struct config *c, const char *section, const ch
 		return mq_fail(err, MQ_EINVAL, "%s is for the command line only", o->name);
 	if (!value || !value[0])
 		return mq_fail(err, MQ_EINVAL, "%s has no value", o->name);
+	if (c->at[o->id] && !o->repeats)
+		return mq_fail(err, MQ_EINVAL, "%s stands in line %u already", o->name, c->at[o->id]);
+	c->at[o->id] = c->line;
 	if (!o->value) {
 		status = config_switch(o, value, &on, err);
 		if (status != MQ_OK)

@@ -95,7 +95,7 @@ enum mq_status mq_options_parse(struct mq_options *out, unsigned scope, int argc
 void mq_options_clear(struct mq_options *options);
 
 /* Reads an INI file (inih): keys are names of the options of `scope` that may stand in it, without a
- * section. Options already given are left alone. MQ_EINVAL with "FILE:LINE: ..."; MQ_ENOENT. */
+ * section; twice only for one that repeats. Options already given are left alone. MQ_EINVAL with "FILE:LINE: ..."; MQ_ENOENT. */
 enum mq_status mq_options_read_config(struct mq_options *options, unsigned scope, const char *path,
                                       struct mq_error *err);
 

@@ -199,6 +199,12 @@ static void config_gives_what_the_line_did_not(void **state)
 	assert_string_equal(options.value[MQ_OPT_LOG_LEVEL], "debug");
 	assert_int_equal(options.count[MQ_OPT_DEVICE], 1);
 	assert_string_equal(options.repeated[0], "cpu");
+	/* a comment is a semicolon behind a blank, and nothing else */
+	assert_int_equal(PARSE(MQ_SCOPE_DAEMON, "--"), MQ_OK);
+	assert_int_equal(config("state-dir = /a;b #c\t;d\nendpoint = ipc:///x ;y"), MQ_OK);
+	assert_string_equal(options.value[MQ_OPT_STATE_DIR], "/a;b #c");
+	assert_string_equal(options.value[MQ_OPT_ENDPOINT], "ipc:///x");
+	mq_options_clear(&options);
 
 	assert_int_equal(PARSE(MQ_SCOPE_DAEMON, "--"), MQ_OK);
 	assert_int_equal(config("device = cuda:1\r\ndevice = cpu\r\n"), MQ_OK);
@@ -239,6 +245,8 @@ static void config_mistakes_name_the_line(void **state)
 	assert_says(":2: there are no sections");
 	assert_int_equal(config("threads =\n"), MQ_EINVAL);
 	assert_says(":1: threads has no value");
+	assert_int_equal(config("threads = 1\ndevice = cpu\n\nthreads = 1\n"), MQ_EINVAL);
+	assert_says(":4: threads stands in line 1 already");
 	memset(text, 'x', sizeof(text) - 1);
 	memcpy(text, "endpoint = ", 11);
 	text[sizeof(text) - 1] = '\0';
