@@ -347,6 +347,16 @@ static enum mq_status config_set(struct config *c, const char *section, const ch
 	return status;
 }
 
+void mq_options_set_aside(struct mq_options *options, enum mq_option_id id)
+{
+	if (!options->origin[id])
+		return;
+	options->aside[id] = options->value[id];
+	options->aside_origin[id] = options->origin[id];
+	options->value[id] = options->origin[id] = NULL;
+	options->count[id] = 0;
+}
+
 enum mq_status mq_option_blame(const char *origin, enum mq_status status, struct mq_error *err)
 {
 	struct mq_error cause;

@@ -85,6 +85,8 @@ struct mq_options {
 	const char **operand;                               /* what is no option, in order */
 	size_t operands;
 	const char *origin[MQ_OPT_COUNT];                   /* "FILE:LINE"; NULL: the command line */
+	const char *aside[MQ_OPT_COUNT];                    /* a file's value that does not hold; or NULL */
+	const char *aside_origin[MQ_OPT_COUNT];             /* as origin */
 	void *owned;                                        /* private */
 };
 
@@ -98,6 +100,10 @@ void mq_options_clear(struct mq_options *options);
  * section; twice only for one that repeats. Options already given are left alone. MQ_EINVAL with "FILE:LINE: ..."; MQ_ENOENT. */
 enum mq_status mq_options_read_config(struct mq_options *options, unsigned scope, const char *path,
                                       struct mq_error *err);
+
+/* What a file says of this option, which does not repeat, does not hold: as if it were not given. What the
+ * command line says stays. */
+void mq_options_set_aside(struct mq_options *options, enum mq_option_id id);
 
 /* Puts "FILE:LINE: " before the text of a failure when the value that caused it has such an origin; gives
  * status again. For whoever checks a value. */

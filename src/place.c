@@ -5,7 +5,6 @@
 #include "src/place.h"
 
 #include <pwd.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +152,31 @@ static bool is_system(const char *state_dir)
 
 	free(resolved);
 	return same;
+}
+
+/* systemd gives a list when a unit has more than one. */
+static bool unit_is_system(void)
+{
+	const char *list = environment("STATE_DIRECTORY");
+	char *copy = list ? strdup(list) : NULL, *save = NULL;
+	bool is = false;
+
+	for (char *dir = copy ? strtok_r(copy, ":", &save) : NULL; dir && !is; dir = strtok_r(NULL, ":", &save))
+		is = is_system(dir);
+	free(copy);
+	return is;
+}
+
+bool mq_place_for_system(const char *given)
+{
+	struct mq_error ignored;
+	char *dir = NULL;
+	bool is = unit_is_system();
+
+	if (!is && !mq_place_state_dir(given, &dir, &ignored))
+		is = is_system(dir);
+	free(dir);
+	return is;
 }
 
 enum mq_status mq_place_endpoint(const char *state_dir, char **out, struct mq_error *err)

@@ -6,6 +6,8 @@
 #ifndef MQ_PLACE_H
 #define MQ_PLACE_H
 
+#include <stdbool.h>
+
 #include "src/status.h"
 
 #define MQ_SYSTEM_STATE_DIR "/var/lib/mandelq"
@@ -18,6 +20,10 @@ enum mq_status mq_place_state_dir(const char *given, char **out, struct mq_error
  * MQ_EINVAL: over the 107 bytes that a socket's path may have (says so, and to use
  * --endpoint). Caller frees *out. */
 enum mq_status mq_place_endpoint(const char *state_dir, char **out, struct mq_error *err);
+
+/* Whether a worker is the system's: its state directory (given, else as above) is MQ_SYSTEM_STATE_DIR, or it
+ * runs in the unit that has that one ($STATE_DIRECTORY, which systemd sets). */
+bool mq_place_for_system(const char *given);
 
 /* "$XDG_CONFIG_HOME/mandelq/NAME", else below ~/.config. Caller frees *out. */
 enum mq_status mq_place_config(const char *name, char **out, struct mq_error *err);

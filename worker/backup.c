@@ -221,25 +221,24 @@ static enum mq_status copy(const char *endpoint, const char *database, bool runn
 	return s ? s : mq_backup_target_commit(target, err);
 }
 
-enum mq_status mq_backup(const char *state_dir, const char *endpoint, const char *file,
-                         struct mq_error *err)
+enum mq_status mq_backup(const struct mq_settings *set, const char *file, struct mq_error *err)
 {
 	struct mq_backup_target target;
 	char *database = NULL;
 	bool running = false;
 	int fd = -1;
-	enum mq_status s = *file ? lock(state_dir, &fd, &running, err)
-	                         : mq_fail(err, MQ_EINVAL, "--backup needs the name of a file");
+	enum mq_status s = mq_option_blame(set->state_dir_origin, lock(set->state_dir, &fd, &running, err), err);
 
-	if (!s && asprintf(&database, "%s/mandelq.db", state_dir) < 0) {
+	if (!s && asprintf(&database, "%s/mandelq.db", set->state_dir) < 0) {
 		database = NULL;
 		s = mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
 	} else if (!s && !running && access(database, F_OK)) {
-		s = mq_fail(err, MQ_EINVAL, "--backup: there is no %s", database);
+		s = mq_option_blame(set->state_dir_origin,
+		                    mq_fail(err, MQ_EINVAL, "--backup: there is no %s", database), err);
 	} else if (!s) {
-		s = mq_backup_target_open(&target, state_dir, file, err);
+		s = mq_backup_target_open(&target, set->state_dir, file, err);
 		if (!s)
-			s = copy(endpoint, database, running, &target, err);
+			s = copy(set->endpoint, database, running, &target, err);
 		mq_backup_target_close(&target);
 	}
 	free(database);

@@ -4,10 +4,10 @@
 #define MQ_BACKUP_H
 
 #include "src/status.h"
+#include "worker/settings.h"
 
 /* A plain file of that name is replaced once the copy is whole and durable. MQ_EINVAL: there is no
  * database, or file is something that must stay; MQ_EPERM: the worker belongs to somebody else. */
-enum mq_status mq_backup(const char *state_dir, const char *endpoint, const char *file,
-                         struct mq_error *err);
+enum mq_status mq_backup(const struct mq_settings *settings, const char *file, struct mq_error *err);
 
 #endif

@@ -67,7 +67,7 @@ static void fini_signals(struct daemon *d)
 
 static enum mq_status init_statedir(struct daemon *d, struct mq_error *err)
 {
-	return mq_statedir_open(d->set.state_dir, &d->dir, err);
+	return mq_option_blame(d->set.state_dir_origin, mq_statedir_open(d->set.state_dir, &d->dir, err), err);
 }
 
 static void fini_statedir(struct daemon *d)
@@ -127,8 +127,10 @@ static void fini_store(struct daemon *d)
 
 static enum mq_status init_devices(struct daemon *d, struct mq_error *err)
 {
-	return mq_devices_open(d->options->repeated, d->options->count[MQ_OPT_DEVICE], d->set.threads,
-	                       &d->devices, err);
+	const struct mq_devices_asked asked = {d->options->repeated, d->options->repeated_origin,
+	                                       d->options->count[MQ_OPT_DEVICE]};
+
+	return mq_devices_open(&asked, d->set.threads, &d->devices, err);
 }
 
 static void fini_devices(struct daemon *d)
@@ -205,7 +207,8 @@ static enum mq_status init_recovery(struct daemon *d, struct mq_error *err)
 
 static enum mq_status init_service(struct daemon *d, struct mq_error *err)
 {
-	return mq_service_open(d->set.endpoint, NULL, &d->service, err);
+	return mq_option_blame(d->set.endpoint_origin,
+	                       mq_service_open(d->set.endpoint, NULL, &d->service, err), err);
 }
 
 static void fini_service(struct daemon *d)
@@ -222,7 +225,8 @@ static enum mq_status init_remote(struct daemon *d, struct mq_error *err)
 	s = mq_remote_open(d->dir.path, &d->remote, err);
 	if (s)
 		return s;
-	s = mq_service_open(d->set.remote, &d->remote, &d->remote_service, err);
+	s = mq_option_blame(d->set.remote_origin,
+	                    mq_service_open(d->set.remote, &d->remote, &d->remote_service, err), err);
 	if (s)
 		mq_remote_close(&d->remote);
 	return s;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/option.h"
+
 #define INDEX_MAX 1000
 
 static void note_add(struct mq_devices *d, const char *text)
@@ -131,19 +133,16 @@ static enum mq_status open_named(struct mq_devices *d, const char *name, unsigne
 	return open_one_cuda(d, name, err);
 }
 
-enum mq_status mq_devices_open(const char *const *names, unsigned count, unsigned threads,
-                               struct mq_devices *out, struct mq_error *err)
+enum mq_status mq_devices_open(const struct mq_devices_asked *asked, unsigned threads, struct mq_devices *out,
+                               struct mq_error *err)
 {
-	static const char *const standard[] = {"auto"};
 	enum mq_status s = MQ_OK;
 
 	memset(out, 0, sizeof *out);
-	if (!count) {
-		names = standard;
-		count = 1;
-	}
-	for (unsigned i = 0; !s && i < count; i++)
-		s = open_named(out, names[i], threads, err);
+	if (!asked->count)
+		s = open_auto(out, threads, err);
+	for (unsigned i = 0; !s && i < asked->count; i++)
+		s = mq_option_blame(asked->origin[i], open_named(out, asked->name[i], threads, err), err);
 	while (s && out->count) {
 		struct mq_backend *b = out->backend[--out->count];
 

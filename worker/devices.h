@@ -17,9 +17,15 @@ struct mq_devices {
  * device? MQ_EINVAL names the option. */
 enum mq_status mq_devices_check_name(const char *name, struct mq_error *err);
 
-/* names[0 .. count-1], none is auto. MQ_EINVAL: one that cannot be had was asked for (says why, and what
+/* What --device names, and where that stands (origin: for mq_option_blame). None is auto. */
+struct mq_devices_asked {
+	const char *const *name, *const *origin;
+	unsigned count;
+};
+
+/* MQ_EINVAL: one that cannot be had was asked for (says why, and what
  * there is); everything opened so far is closed again. A device named twice is opened twice. */
-enum mq_status mq_devices_open(const char *const *names, unsigned count, unsigned threads,
-                               struct mq_devices *out, struct mq_error *err);
+enum mq_status mq_devices_open(const struct mq_devices_asked *asked, unsigned threads, struct mq_devices *out,
+                               struct mq_error *err);
 
 #endif

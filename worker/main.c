@@ -40,12 +40,12 @@ static int check(const struct mq_options *o)
 	struct mq_error err = {""};
 	uint64_t findings = 0;
 	char *dir = NULL;
-	enum mq_status s = mq_place_state_dir(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL,
-	                                      &dir, &err);
+	enum mq_status s = mq_settings_state_dir(o, &dir, &err);
 
 	mq_log_set_level(MQ_LOG_NONE); /* what the copy of the store says is no news */
 	if (!s)
-		s = mq_check_state_dir(dir, stdout, &findings, &err);
+		s = mq_option_blame(o->origin[MQ_OPT_STATE_DIR], mq_check_state_dir(dir, stdout, &findings, &err),
+		                    &err);
 	if (!s)
 		s = flush_stdout(&err);
 	free(dir);
@@ -81,6 +81,17 @@ static int tell(const struct mq_options *o)
 	return s ? 1 : 0;
 }
 
+/* Says which one it was: the own worker's and the service's are easily taken for each other. */
+static enum mq_status backup(const struct mq_settings *set, const char *file, struct mq_error *err)
+{
+	enum mq_status s = mq_backup(set, file, err);
+
+	if (s)
+		return s;
+	printf("%s/mandelq.db is copied to %s\n", set->state_dir, file);
+	return flush_stdout(err);
+}
+
 /* What needs the settings and no worker of our own. */
 static int run_once(const struct mq_options *o)
 {
@@ -91,7 +102,7 @@ static int run_once(const struct mq_options *o)
 	                                  set.threads};
 
 	if (!s && o->count[MQ_OPT_BACKUP])
-		s = mq_backup(set.state_dir, set.endpoint, o->value[MQ_OPT_BACKUP], &err);
+		s = backup(&set, o->value[MQ_OPT_BACKUP], &err);
 	else if (!s)
 		s = mq_print_config(&p, stdout, &err);
 	mq_settings_clear(&set);
@@ -104,8 +115,7 @@ static int keygen(const struct mq_options *o)
 {
 	struct mq_error err = {""};
 	char *dir = NULL;
-	enum mq_status s = mq_place_state_dir(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL,
-	                                      &dir, &err);
+	enum mq_status s = mq_settings_state_dir(o, &dir, &err);
 
 	if (!s)
 		s = mq_remote_keygen(dir, o->count[MQ_OPT_FORCE], &err);
@@ -130,26 +140,53 @@ static int print_completion(const char *shell)
 	return s == MQ_OK ? 0 : s == MQ_EINVAL ? 2 : 1;
 }
 
-/* What stands beside the options: "keygen" or nothing. */
+/* What stands beside the options: "keygen" or nothing. One thing is done in place of serving. */
 static enum mq_status check_operands(const struct mq_options *o, struct mq_error *err)
 {
 	bool keys = o->operands && !strcmp(o->operand[0], "keygen");
+	const struct {
+		bool asked;
+		const char *name;
+	} instead[] = {{keys, "keygen"},
+	               {o->count[MQ_OPT_CHECK], "--check"},
+	               {o->count[MQ_OPT_BACKUP], "--backup"},
+	               {o->count[MQ_OPT_PRINT_CONFIG], "--print-config"}};
+	const char *first = NULL;
+
+	for (size_t i = 0; i < sizeof instead / sizeof instead[0]; i++) {
+		if (instead[i].asked && first)
+			return mq_fail(err, MQ_EINVAL, "%s and %s do not go together: one at a time", first,
+			               instead[i].name);
+		if (instead[i].asked)
+			first = instead[i].name;
+	}
 
 	if (o->operands > keys)
 		return mq_fail(err, MQ_EINVAL, "'%s' is no option: see mandelqd --help", o->operand[keys]);
+	if (o->count[MQ_OPT_BACKUP] && !*o->value[MQ_OPT_BACKUP])
+		return mq_fail(err, MQ_EINVAL, "--backup needs the name of a file");
 	if (o->count[MQ_OPT_FORCE] && !keys)
 		return mq_fail(err, MQ_EINVAL, "--force is for mandelqd keygen");
 	return MQ_OK;
 }
 
-/* --config=FILE must be there; the system's own file may be. */
+/* --config=FILE must be there, and holds whole. The system's own file may be there; every worker of this
+ * machine reads it, but the places that it names are those of the system's worker. */
 static enum mq_status read_config(struct mq_options *o, struct mq_error *err)
 {
+	bool system = mq_place_for_system(o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL);
+	enum mq_status s;
+
 	if (o->count[MQ_OPT_CONFIG])
 		return mq_options_read_config(o, MQ_SCOPE_DAEMON, o->value[MQ_OPT_CONFIG], err);
 	if (access(SYSTEM_CONFIG, F_OK))
 		return MQ_OK;
-	return mq_options_read_config(o, MQ_SCOPE_DAEMON, SYSTEM_CONFIG, err);
+	s = mq_options_read_config(o, MQ_SCOPE_DAEMON, SYSTEM_CONFIG, err);
+	if (!s && !system) {
+		mq_options_set_aside(o, MQ_OPT_STATE_DIR);
+		mq_options_set_aside(o, MQ_OPT_ENDPOINT);
+	}
+	return s;
 }
 
 static enum mq_status set_log_level(const struct mq_options *o, struct mq_error *err)

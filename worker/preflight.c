@@ -29,9 +29,10 @@ enum mq_status mq_preflight(const struct mq_settings *set, struct mq_error *err)
 
 	if (!s)
 		s = mq_publish_probe(set->endpoint, err);
-	if (!s && set->remote)
-		s = mq_remote_probe(set->state_dir, err);
-	if (!s && set->remote)
+	if (s || !set->remote)
+		return mq_option_blame(set->endpoint_origin, s, err);
+	s = mq_remote_probe(set->state_dir, err);
+	if (!s)
 		s = check_tcp(set->remote, err);
-	return s;
+	return mq_option_blame(set->remote_origin, s, err);
 }

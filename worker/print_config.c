@@ -53,6 +53,9 @@ static void print_one(const struct mq_print_config *c, const struct mq_option *o
 	const char *value, *origin;
 	char text[32];
 
+	if (options->aside[o->id])
+		fprintf(out, "; %s = %s ; %s, not for this worker\n", o->name, options->aside[o->id],
+		        options->aside_origin[o->id]);
 	if (options->count[o->id] && o->repeats) {
 		for (unsigned i = 0; i < options->count[o->id]; i++)
 			line(out, o, options->repeated[i], named(options->repeated_origin[i]));

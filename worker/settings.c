@@ -113,32 +113,44 @@ static enum mq_status check_devices(const struct mq_options *o, struct mq_error 
 	return s;
 }
 
+enum mq_status mq_settings_state_dir(const struct mq_options *o, char **out, struct mq_error *err)
+{
+	const char *given = o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL;
+
+	return mq_option_blame(o->origin[MQ_OPT_STATE_DIR], mq_place_state_dir(given, out, err), err);
+}
+
+/* The socket that a state directory has by itself. */
+static enum mq_status own_endpoint(struct mq_settings *set, struct mq_error *err)
+{
+	set->endpoint_origin = set->state_dir_origin;
+	return mq_option_blame(set->endpoint_origin,
+	                       mq_place_endpoint(set->state_dir, &set->endpoint, err), err);
+}
+
 static enum mq_status read_places(const struct mq_options *o, struct mq_settings *set,
                                   struct mq_error *err)
 {
 	const char *endpoint = o->count[MQ_OPT_ENDPOINT] ? o->value[MQ_OPT_ENDPOINT]
 	                                                 : getenv("MANDELQ_ENDPOINT");
-	enum mq_status s = mq_place_state_dir(
-	        o->count[MQ_OPT_STATE_DIR] ? o->value[MQ_OPT_STATE_DIR] : NULL, &set->state_dir, err);
+	const char *origin = o->origin[MQ_OPT_ENDPOINT];
+	bool remote = endpoint && !strncmp(endpoint, MQ_TCP_SCHEME, strlen(MQ_TCP_SCHEME));
+	enum mq_status s = mq_settings_state_dir(o, &set->state_dir, err);
 
+	set->state_dir_origin = o->origin[MQ_OPT_STATE_DIR];
 	if (s)
 		return s;
-	if (endpoint && !strncmp(endpoint, MQ_TCP_SCHEME, strlen(MQ_TCP_SCHEME))) {
-		s = mq_option_blame(o->origin[MQ_OPT_ENDPOINT], mq_tcp_check(endpoint, err), err);
-		if (s)
-			return s;
-		set->remote = strdup(endpoint);
-		if (!set->remote)
-			return mq_fail(err, MQ_ENOMEM_HOST, "no memory for an endpoint");
-		endpoint = NULL;
-	}
 	if (!endpoint || !*endpoint)
-		return mq_place_endpoint(set->state_dir, &set->endpoint, err);
-	s = mq_option_blame(o->origin[MQ_OPT_ENDPOINT], mq_listener_check(endpoint, err), err);
+		return own_endpoint(set, err);
+	s = mq_option_blame(origin, remote ? mq_tcp_check(endpoint, err) : mq_listener_check(endpoint, err),
+	                    err);
 	if (s)
 		return s;
-	set->endpoint = strdup(endpoint);
-	return set->endpoint ? MQ_OK : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
+	*(remote ? &set->remote : &set->endpoint) = strdup(endpoint);
+	*(remote ? &set->remote_origin : &set->endpoint_origin) = origin;
+	if (!set->remote && !set->endpoint)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for an endpoint");
+	return remote ? own_endpoint(set, err) : MQ_OK;
 }
 
 enum mq_status mq_settings_read(const struct mq_options *o, struct mq_settings *set,

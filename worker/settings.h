@@ -16,6 +16,7 @@ struct mq_user_limits {
 struct mq_settings {
 	char *state_dir, *endpoint; /* owned */
 	char *remote;               /* tcp://..., served besides the endpoint, or NULL; owned */
+	const char *state_dir_origin, *endpoint_origin, *remote_origin; /* for mq_option_blame; the options' own */
 	unsigned threads;
 	uint64_t device_memory, client_memory; /* bytes */
 	uint64_t idle_release_ms, stuck_ms;
@@ -26,6 +27,10 @@ struct mq_settings {
 /* MQ_EINVAL names the option and its limit. out needs mq_settings_clear always. */
 enum mq_status mq_settings_read(const struct mq_options *options, struct mq_settings *out,
                                 struct mq_error *err);
+
+/* The state directory alone. Caller frees *out. */
+enum mq_status mq_settings_state_dir(const struct mq_options *options, char **out, struct mq_error *err);
+
 void mq_settings_clear(struct mq_settings *settings);
 
 #endif

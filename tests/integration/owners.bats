@@ -146,11 +146,11 @@ gone() {
 	start_worker
 	submit_and_wait "${SMALL[@]}" >/dev/null
 	mq submit "${ENDLESS[@]}"
-	mandelqd --backup=b.db
+	[ "$(mandelqd --backup=b.db)" = "$MANDELQ_STATE_DIR/mandelq.db is copied to b.db" ]
 	[ "$(stat -c %a b.db)" = 600 ]
 	[ "$(sqlite3 b.db 'PRAGMA integrity_check; SELECT group_concat(state) FROM jobs')" = "$(printf 'ok\ndone,running')" ]
 	kill_worker
-	mandelqd --backup=b.db
+	[ "$(mandelqd --backup=b.db)" = "$MANDELQ_STATE_DIR/mandelq.db is copied to b.db" ]
 	[ "$(sqlite3 b.db 'SELECT count(*) FROM jobs')" = 2 ]
 	[ "$(ls -A "$MANDELQ_STATE_DIR/work")" = 2 ]
 	# going back to a copy

@@ -104,6 +104,29 @@ static void paths_become_absolute(void **state)
 	expect_dir("/", "/");
 }
 
+static void the_systems_worker(void **state)
+{
+	(void)state;
+	forget_environment();
+	unsetenv("STATE_DIRECTORY");
+	assert_false(mq_place_for_system(NULL));
+	assert_false(mq_place_for_system("/srv/x"));
+	assert_true(mq_place_for_system(MQ_SYSTEM_STATE_DIR "/"));
+	setenv("MANDELQ_STATE_DIR", MQ_SYSTEM_STATE_DIR, 1);
+	assert_true(mq_place_for_system(NULL));
+	assert_false(mq_place_for_system("/srv/x"));
+	forget_environment();
+	setenv("STATE_DIRECTORY", MQ_SYSTEM_STATE_DIR "x", 1);
+	assert_false(mq_place_for_system(NULL));
+	setenv("STATE_DIRECTORY", "/var/lib/x:" MQ_SYSTEM_STATE_DIR, 1);
+	assert_true(mq_place_for_system(NULL));
+	assert_true(mq_place_for_system("/srv/x"));
+	/* nothing is known of a home, and nothing is said */
+	setenv("STATE_DIRECTORY", "", 1);
+	setenv("HOME", "relative", 1);
+	assert_false(mq_place_for_system(NULL));
+}
+
 static void endpoints(void **state)
 {
 	char dir[200], expected[300];
@@ -139,7 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_that_is_set_wins),
 		cmocka_unit_test(paths_become_absolute),
-		cmocka_unit_test(endpoints),
+		cmocka_unit_test(the_systems_worker), cmocka_unit_test(endpoints),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);
