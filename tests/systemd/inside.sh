@@ -58,7 +58,7 @@ same_picture() {
 starts() {
 	local uid
 	mkdir -p /etc/mandelq && echo "threads = 2" >/etc/mandelq/mandelqd.conf || return
-	systemctl start mandelqd || return
+	systemctl restart mandelqd || return # a first boot may have started it
 	uid=$(stat -c %u "/proc/$(show MainPID)")
 	[ "$(show ActiveState)/$(show SubState)/$(show NotifyAccess)" = active/running/main ] && [ "$uid" != 0 ] &&
 		[ "$(stat -c '%A %u %G' /run/mandelq)" = "drwxr-x--- $uid mandelq" ] &&
@@ -128,6 +128,10 @@ remote() {
 	printf '[Service]\nPrivateNetwork=no\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n' >$DROPIN/remote.conf
 	systemctl daemon-reload && systemctl restart mandelqd || return
 	[ "$(stat -c %U /var/lib/mandelq/server.key)" != root ] || return
+	# which is nothing to a user's own worker
+	HOME=/tmp/own "${MEMBER[@]}" mandelqd --print-config |
+		grep "endpoint = tcp://127.0.0.1:5555 ; /etc/mandelq/mandelqd.conf:1, not for this worker" || return
+	mandelqd --print-config --state-dir=/var/lib/mandelq | grep -x "endpoint = tcp://127.0.0.1:5555 ; .*:1" || return
 	id=$(mandelq submit --endpoint=tcp://127.0.0.1:5555 --key=/tmp/client.key --server-key="$server" --size=64) &&
 		mq wait --timeout=50 "$id" && [ "$(field "$id" owner)" = "$(id -u nobody)" ] || return
 	rm $DROPIN/remote.conf && systemctl daemon-reload
