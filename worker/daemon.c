@@ -19,6 +19,7 @@
 #include "src/clock.h"
 #include "src/log.h"
 #include "worker/daemon_private.h"
+#include "worker/metrics.h"
 #include "worker/preflight.h"
 
 void mq_daemon_notify(const char *state)
@@ -308,6 +309,7 @@ static int run(struct daemon *d)
 	if (d->remote_service)
 		mq_log(MQ_LOG_INFO, "other machines are served at %s; --server-key='%s'",
 		       mq_listener_endpoint(mq_service_listener(d->remote_service)), d->remote.keys.public_key);
+	mq_metrics_begin();
 	mq_daemon_notify("READY=1");
 	s = mq_daemon_loop(d, &err);
 	if (s) {

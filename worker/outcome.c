@@ -88,7 +88,7 @@ static enum mq_status tile_done(struct mq_schedule *s, struct mq_active *a,
 
 	status = mq_store_tile_done(s->c.store, tile->attempt, &tile->file, seconds, mq_clock_wall_ms(),
 	                            &complete, err);
-	mq_metrics_tile(status == MQ_ESTALE ? "stale" : "done");
+	mq_metrics_attempt(status == MQ_ESTALE ? "stale" : "done");
 	if (status == MQ_ESTALE) {
 		mq_tilefile_name(name, tile->span, tile->attempt);
 		(void)unlinkat(a->work_fd, name, 0); /* goes with the job's folder otherwise */
@@ -169,7 +169,7 @@ static enum mq_status tiles_retry(struct mq_schedule *s, const struct mq_unit *u
 
 	*stale = true;
 	for (unsigned k = 0; !status && k < t->tiles; k++) {
-		mq_metrics_tile(outcome_name(t->status));
+		mq_metrics_attempt(outcome_name(t->status));
 		mq_log_about(MQ_LOG_DEBUG, about_tile(t, u, k), "job %lld: tile %lld goes back to the queue: %s",
 		             (long long)t->job->id, (long long)t->tile[k].tile, outcome_name(t->status));
 		status = mq_store_tile_retry(s->c.store, t->tile[k].attempt, outcome_name(t->status),

@@ -172,6 +172,8 @@ enum mq_status mq_schedule_recover(struct mq_schedule *s, int64_t now_ms, struct
 		       "failed, %llu pictures to assemble",
 		       (unsigned long long)r.suspects, (unsigned long long)r.halved,
 		       (unsigned long long)r.jobs_failed, (unsigned long long)r.assembling);
+	for (uint64_t i = 0; i < r.halved; i++)
+		mq_metrics_split("suspect");
 	s->disk_retry_ms = now_ms; /* jobs that an earlier run paused */
 	return status;
 }

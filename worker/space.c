@@ -32,6 +32,13 @@ static enum mq_status look(const struct mq_statedir *dir, uint64_t *free_bytes, 
 	return MQ_OK;
 }
 
+enum mq_status mq_space_free(const struct mq_statedir *dir, uint64_t *bytes, struct mq_error *err)
+{
+	uint64_t total;
+
+	return look(dir, bytes, &total, err);
+}
+
 enum mq_status mq_space_some(const struct mq_statedir *dir, bool *some, struct mq_error *err)
 {
 	uint64_t available = 0, total = 0;

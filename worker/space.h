@@ -4,10 +4,14 @@
 #define MQ_SPACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "src/status.h"
 #include "src/tile.h"
 #include "worker/statedir.h"
+
+/* What a user may still write there. */
+enum mq_status mq_space_free(const struct mq_statedir *dir, uint64_t *bytes, struct mq_error *err);
 
 /* Whether there is enough to be worth another try: 64 MiB, or on a small file system a 32nd of it. */
 enum mq_status mq_space_some(const struct mq_statedir *dir, bool *some, struct mq_error *err);

@@ -250,7 +250,8 @@ enum mq_status mq_verb_attempts(struct mq_call *c, struct mq_error *err)
 
 enum mq_status mq_verb_metrics(struct mq_call *c, struct mq_error *err)
 {
-	const struct mq_metrics_source source = {c->v->store, c->v->schedule, c->now_ms - c->v->started_ms};
+	const struct mq_metrics_source source = {c->v->store, c->v->schedule, c->v->dir,
+	                                         c->v->watchdog_ends, c->now_ms};
 	char *text;
 	enum mq_status s = mq_metrics_text(&source, &text, err);
 

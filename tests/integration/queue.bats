@@ -341,7 +341,13 @@ assert row["attempts"][0]["outcome"] == "done" and row["attempts"][0]["device"] 
 	mq metrics >m
 	grep -qx 'mandelq_jobs{state="done"} 1' m
 	grep -qx 'mandelq_pixels_total 60000' m
-	grep -qx 'mandelq_tiles_total{outcome="done"} 1' m
+	grep -qx 'mandelq_attempts_total{outcome="done"} 1' m
+	grep -qx "mandelq_pictures_bytes $(cat "$MANDELQ_STATE_DIR"/pictures/1/*.png | wc -c)" m
+	grep -qx 'mandelq_watchdog_ends_total 0' m
+	grep -q '^mandelq_state_free_bytes [1-9]' m
+	now=$(date +%s)
+	awk -v now="$now" '$1 == "process_start_time_seconds" && $2 > now - 60 && $2 <= now + 1 { found = 1 }
+		END { exit !found }' m
 	# every line is a comment or a sample, every sample is of a family that is described
 	python '
 import re
@@ -355,6 +361,51 @@ for line in open("m"):
         name = re.sub("_(bucket|sum|count)$", "", m[1]) if m[1].startswith("mandelq_commit") else m[1]
         assert name in families, line
 assert len(families) > 10'
+}
+
+# samples FILE: each sample's name and labels.
+samples() {
+	grep -v '^#' "$1" | sed 's/ [^ ]*$//' | sort
+}
+
+@test "every sample is there from the start, once, and has its meaning in mandelqd(8)" {
+	start_worker
+	mq metrics >m
+	grep -qx 'mandelq_device_seconds_total{device="cpu"} 0' m
+	submit_and_wait "${SMALL[@]}" >/dev/null
+	mq metrics >m2
+	samples m >before
+	samples m2 | diff before -
+	grep -q '^mandelq_device_seconds_total{device="cpu"} 0*[.0]*[1-9]' m2
+	grep -q '^mandelq_device_memory_held_bytes{device="cpu"} [1-9]' m2
+	sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' m | sort >families
+	sed -n '/^\.Sh METRICS/,/^\.Sh [^M]/s/^\.It Li \([a-z_ ,]*\)$/\1/p' "$MQ_TOP/man/mandelqd.8" |
+		tr -d ' ' | tr , '\n' | sort >told
+	diff families told
+	stop_worker
+	echo "a line of the watchdog" >"$MANDELQ_STATE_DIR/stuck.log"
+	# one device that was asked for twice is one
+	start_worker --device=cpu
+	mq metrics >m3
+	samples m3 | diff before -
+	grep -qx 'mandelq_watchdog_ends_total 1' m3
+}
+
+@test "tiles that are halved because a worker died of them are counted" {
+	start_worker
+	mq pause --all
+	mq submit --size=4096x16384 --view=3,4,3,7 --iterations=1 --palette=gray
+	stop_worker
+	# the second one has the suspect alone in flight
+	for run in 1 2; do
+		MANDELQ_FAILPOINTS=cpu-chunk:1:kill mandelqd --device=cpu --threads=2 2>>"$LOG" 3>&- 4>&- &
+		WORKER=$!
+		until_true 20 worker_serves_or_ended
+		[ "$run" = 2 ] || timeout 5 mandelq resume --all || true
+		until_true 20 ended "$WORKER"
+	done
+	start_worker
+	mq metrics | grep -q '^mandelq_splits_total{reason="suspect"} [1-9]'
 }
 
 @test "--quiet leaves errors only, and colours are for terminals" {
