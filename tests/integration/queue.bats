@@ -213,13 +213,15 @@ nothing_in_flight() {
 
 @test "files of a removal that was cut short go at the next start" {
 	start_worker
-	submit_and_wait "${TINY[@]}" >/dev/null
+	for _ in 1 2 3; do submit_and_wait "${TINY[@]}" >/dev/null; done
+	mq remove 2 3 --force
 	stop_worker
-	mkdir "$MANDELQ_STATE_DIR/pictures/77" "$MANDELQ_STATE_DIR/work/78"
-	touch "$MANDELQ_STATE_DIR/pictures/77/picture.png"
+	mkdir "$MANDELQ_STATE_DIR/pictures/2" "$MANDELQ_STATE_DIR/work/3"
+	touch "$MANDELQ_STATE_DIR/pictures/2/picture.png"
 	start_worker
+	until_true 5 test ! -e "$MANDELQ_STATE_DIR/pictures/2"
+	until_true 5 test ! -e "$MANDELQ_STATE_DIR/work/3"
 	[ "$(ls "$MANDELQ_STATE_DIR/pictures")" = 1 ]
-	[ ! -e "$MANDELQ_STATE_DIR/work/78" ]
 }
 
 @test "clean removes by age" {
