@@ -115,26 +115,28 @@ static json_t *warnings_array(const struct mq_job_warnings *w)
 	return a;
 }
 
-/* What one user may have at most. */
-static enum mq_status check_limits(struct mq_call *c, struct mq_error *err)
+enum mq_status mq_verb_limits(const struct mq_call *c, int64_t owner, struct mq_error *err)
 {
 	const struct mq_user_limits *limit = &c->v->limits;
+	bool own = owner == c->owner;
 	uint64_t jobs = 0, bytes = 0;
 	enum mq_status s = MQ_OK;
 
 	if (limit->jobs)
-		s = mq_store_jobs_open(c->v->store, c->owner, &jobs, err);
+		s = mq_store_jobs_open(c->v->store, owner, &jobs, err);
 	if (!s && limit->bytes)
-		s = mq_store_jobs_bytes(c->v->store, false, c->owner, &bytes, err);
+		s = mq_store_jobs_bytes(c->v->store, false, owner, &bytes, err);
 	if (!s && limit->jobs && jobs >= limit->jobs)
 		return mq_fail(err, MQ_EBUSY,
-		               "you have %llu jobs that have not ended, and --max-jobs of the worker allows %llu",
-		               (unsigned long long)jobs, (unsigned long long)limit->jobs);
+		               "%s %llu jobs that have not ended, and --max-jobs of the worker allows %llu",
+		               own ? "you have" : "its owner has", (unsigned long long)jobs,
+		               (unsigned long long)limit->jobs);
 	if (!s && limit->bytes && bytes >= limit->bytes)
 		return mq_fail(err, MQ_ENOSPC,
-		               "your pictures hold %llu bytes, and --max-bytes of the worker allows %llu: remove "
+		               "%s pictures hold %llu bytes, and --max-bytes of the worker allows %llu: remove "
 		               "some (mandelq remove, mandelq clean)",
-		               (unsigned long long)bytes, (unsigned long long)limit->bytes);
+		               own ? "your" : "its owner's", (unsigned long long)bytes,
+		               (unsigned long long)limit->bytes);
 	return s;
 }
 
@@ -156,7 +158,7 @@ static enum mq_status store_job(struct mq_call *c, const struct mq_job *job, con
 	/* A request that was accepted once is not refused when it is repeated. */
 	s = n.request_id ? mq_store_request_known(c->v->store, c->owner, n.request_id, &known, err) : MQ_OK;
 	if (!s && !known)
-		s = check_limits(c, err);
+		s = mq_verb_limits(c, c->owner, err);
 	if (!s && !known)
 		s = mq_space_fits(c->v->dir, &n.layout, job->keep_counts, err);
 	if (!s)

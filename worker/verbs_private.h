@@ -29,6 +29,9 @@ bool mq_verb_is_operator(const struct mq_call *c);
 /* The job of the argument "id", if the peer may change it: MQ_EPERM when it belongs to somebody else.
  * The caller clears the row. */
 enum mq_status mq_verb_own_job(const struct mq_call *c, struct mq_job_row *row, struct mq_error *err);
+/* May this user have one more job that has not ended? Asked by whatever makes one: MQ_EBUSY (--max-jobs),
+ * MQ_ENOSPC (--max-bytes). */
+enum mq_status mq_verb_limits(const struct mq_call *c, int64_t owner, struct mq_error *err);
 
 #define MQ_PRIORITY_MAX 1000000
 

@@ -132,17 +132,21 @@ enum mq_status mq_verb_resume(struct mq_call *c, struct mq_error *err)
 enum mq_status mq_verb_retry(struct mq_call *c, struct mq_error *err)
 {
 	struct mq_job_row row;
-	bool ended;
-	int64_t id;
+	enum mq_job_state state;
+	int64_t id, owner;
 	enum mq_status s = mq_verb_own_job(c, &row, err);
 
 	if (s)
 		return s;
 	id = row.id;
-	ended = mq_job_is_terminal(row.state);
+	owner = row.owner;
+	state = row.state;
 	mq_job_row_clear(&row);
-	if (ended) {
-		s = mq_store_job_retry(c->v->store, id, err);
+	if (mq_job_is_terminal(state)) {
+		if (state == MQ_JOB_FAILED) /* the others are refused for what they are */
+			s = mq_verb_limits(c, owner, err);
+		if (!s)
+			s = mq_store_job_retry(c->v->store, id, err);
 		if (s)
 			return s;
 		mq_log(MQ_LOG_INFO, "job %lld is tried again", (long long)id);

@@ -75,6 +75,36 @@ need_root() {
 	refuses_to_start --max-jobs --max-jobs=0
 }
 
+@test "retry gets around no limit" {
+	start_worker
+	mq pause --all
+	for _ in 1 2; do
+		first=$(mq submit "${TINY[@]}")
+		mq submit "${TINY[@]}" --after="$first"
+		mq cancel "$first"
+	done
+	[ "$(mq status --json | jq -r '[.[].state] | join(" ")')" = "cancelled failed cancelled failed" ]
+	stop_worker
+	sqlite3 "$MANDELQ_STATE_DIR/mandelq.db" "UPDATE jobs SET after = NULL" >/dev/null # each could be tried again
+	start_worker --max-jobs=2 --max-bytes=1K
+	mq submit "${TINY[@]}"
+	mq submit "${TINY[@]}"
+	refused 1 --max-jobs mq retry 2
+	[ "$(field 2 .state)" = failed ]
+	mq cancel 5
+	mq retry 2
+	# repeated, it is no other job
+	mq retry 2
+	refused 1 --max-jobs mq retry 4
+	refused 1 "cancelled" mq retry 5
+	mq resume --all
+	mq wait --timeout=20 2 6
+	refused 1 --max-bytes mq retry 4
+	mq remove --force 2 6
+	mq retry 4
+	mq wait --timeout=20 4
+}
+
 @test "--keep-for removes what was fetched, and nothing else" {
 	start_worker --keep-for=1s
 	for _ in 1 2 3; do submit_and_wait "${TINY[@]}" >/dev/null; done
