@@ -113,13 +113,15 @@ const struct mq_sql_text mq_sql_table[MQ_SQL_COUNT] = {
 	    " UNION SELECT j.id FROM lost l JOIN jobs j ON j.after = l.id"
 	    " WHERE j.state IN ('waiting', 'paused'))"
 	    " UPDATE jobs SET state = 'failed', reason = NULL, request_id = NULL, finished_ms = ?2,"
-	    " error = 'job ' || after || ', which it waited for, ' || iif(after = ?1, ?3, 'failed')"
+	    " error = 'job ' || after || '" MQ_WAITED_FOR "' || iif(after = ?1, ?3, 'failed')"
 	    " WHERE id IN (SELECT id FROM lost)"),
-	/* Jobs that nobody has told that the job before them ended badly: its row was damaged. */
+	/* Jobs that nobody has told that the job before them ended badly: its row was damaged, or is lost. A
+	 * paused one whose job is gone has seen that one done. */
 	SQL(WAITING_LOST,
-	    "SELECT w.after, o.state = 'cancelled' FROM jobs w INDEXED BY jobs_after JOIN jobs o ON o.id = w.after"
-	    " WHERE w.state IN ('waiting', 'paused') AND w.after > 0 AND o.state IN ('failed', 'cancelled')"
-	    " LIMIT 1"),
+	    "SELECT j.after, coalesce(a.state, '') FROM jobs j INDEXED BY jobs_after"
+	    " LEFT JOIN jobs a ON a.id = j.after"
+	    " WHERE j.state IN ('waiting', 'paused') AND j.after > 0 AND j.started_ms = 0"
+	    " AND (a.state IN ('failed', 'cancelled') OR (a.id IS NULL AND j.state = 'waiting')) LIMIT 1"),
 	/* The highest id that a job has ever had. */
 	SQL(JOBS_LAST, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'"),
 	SQL(JOBS_SKIP, "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'jobs' AND seq < ?1"),

@@ -153,8 +153,8 @@ enum mq_status mq_store_job_resume(struct mq_store *store, int64_t id, int64_t n
                                    struct mq_error *err);
 /* A failed job again: its failed tiles are pending, those that are done stay so, and it is queued,
  * waiting for its after, or assembling if only that is left. This is the one way out of a terminal state,
- * so mq_job_may does not know it. MQ_ESTATE: not failed, or the job that it waits for is; MQ_ECORRUPT: its
- * tiles do not make up the picture. */
+ * so mq_job_may does not know it. MQ_ESTATE: not failed, or the job that it comes after was not done, which
+ * its error tells when that one is removed; MQ_ECORRUPT: its tiles do not make up the picture. */
 enum mq_status mq_store_job_retry(struct mq_store *store, int64_t id, struct mq_error *err);
 /* MQ_ESTATE: it has ended. */
 enum mq_status mq_store_job_priority(struct mq_store *store, int64_t id, int64_t priority,
@@ -340,7 +340,8 @@ struct mq_recovery {
 /* After an unclean end: every running tile becomes a pending suspect, its attempt ends as "lost". One
  * that was alone in flight (it began alone, and nothing else was running) gets a death more; with
  * MQ_DEATHS_MAX deaths at one strip its job fails; with more strips it is halved. Likewise with
- * assemblies, which cannot be halved. A change, which the caller commits. */
+ * assemblies, which cannot be halved. Jobs that wait for one that damage has ended or taken away fail. A
+ * change, which the caller commits. */
 enum mq_status mq_store_recover(struct mq_store *store, int64_t now_ms, struct mq_recovery *out,
                                 struct mq_error *err);
 

@@ -222,10 +222,16 @@ enum mq_status mq_job_set_state(struct mq_store *store, int64_t id, enum mq_job_
                                 const char *reason, const char *error, int64_t now_ms,
                                 struct mq_error *err);
 
+/* How the error of a job goes on that failed with the one before it: "job 3, which it waited for, failed".
+ * When that one is removed, this is what remains of how it ended. */
+#define MQ_WAITED_FOR ", which it waited for, "
+
 /* The jobs that wait for this one, also paused: go on, or fail because it has. (store_queue.c) */
 enum mq_status mq_waiting_go(struct mq_store *store, int64_t id, struct mq_error *err);
 enum mq_status mq_waiting_end(struct mq_store *store, int64_t id, enum mq_job_state ended,
                               int64_t now_ms, struct mq_error *err);
+/* Those that wait for one that will never be done, as damage leaves them: they fail. */
+enum mq_status mq_waiting_settle(struct mq_store *store, int64_t now_ms, struct mq_error *err);
 
 /* ---- store_tile.c ---- */
 

@@ -1,5 +1,7 @@
 /* store_queue: what people do to jobs: pause, resume, retry, another priority, remove; and what becomes
  * of jobs that wait for another. The contracts stand in store.h. */
+#include <string.h>
+
 #include "src/store/store_private.h"
 
 /* ---- small statements ---- */
@@ -35,8 +37,8 @@ enum mq_status mq_waiting_go(struct mq_store *store, int64_t id, struct mq_error
 	return run_id(store, MQ_SQL_WAITING_GO, id, err);
 }
 
-enum mq_status mq_waiting_end(struct mq_store *store, int64_t id, enum mq_job_state ended,
-                              int64_t now_ms, struct mq_error *err)
+static enum mq_status end_waiting(struct mq_store *store, int64_t id, const char *how, int64_t now_ms,
+                                  struct mq_error *err)
 {
 	enum mq_status status = run_id(store, MQ_SQL_WAITING_END_TILES, id, err);
 	struct mq_query q;
@@ -46,12 +48,53 @@ enum mq_status mq_waiting_end(struct mq_store *store, int64_t id, enum mq_job_st
 	q = mq_query_start(store, MQ_SQL_WAITING_END);
 	mq_put_int(&q, id);
 	mq_put_int(&q, now_ms);
-	mq_put_text(&q, ended == MQ_JOB_CANCELLED ? "was cancelled" : "failed");
+	mq_put_text(&q, how);
 	return mq_query_run(&q, err);
 }
 
-/* Must a job wait (yet) for the one that it comes after? One that is gone has been removed after its
- * end, which its waiting jobs have seen. */
+enum mq_status mq_waiting_end(struct mq_store *store, int64_t id, enum mq_job_state ended,
+                              int64_t now_ms, struct mq_error *err)
+{
+	return end_waiting(store, id, ended == MQ_JOB_CANCELLED ? "was cancelled" : "failed", now_ms, err);
+}
+
+enum mq_status mq_waiting_settle(struct mq_store *store, int64_t now_ms, struct mq_error *err)
+{
+	for (;;) {
+		struct mq_query q = mq_query_start(store, MQ_SQL_WAITING_LOST);
+		enum mq_status status;
+		const char *how, *state;
+		int64_t id;
+		bool found;
+
+		status = mq_query_step(&q, &found, err);
+		if (status != MQ_OK || !found)
+			return status;
+		id = sqlite3_column_int64(q.stmt, 0);
+		state = (const char *)sqlite3_column_text(q.stmt, 1);
+		how = !state || !*state ? "is gone" : *state == 'c' ? "was cancelled" : "failed";
+		mq_query_end(&q);
+		status = end_waiting(store, id, how, now_ms, err);
+		if (status != MQ_OK)
+			return status;
+	}
+}
+
+/* The one before it is gone: was it done? If not, this one has failed with it, and says so. */
+static enum mq_status look_at_gone(const struct mq_job_row *row, struct mq_error *err)
+{
+	char text[64];
+
+	sqlite3_snprintf((int)sizeof text, text, "job %lld" MQ_WAITED_FOR, (long long)row->after);
+	if (row->state != MQ_JOB_FAILED || !row->error || strncmp(row->error, text, strlen(text)) != 0)
+		return MQ_OK;
+	return mq_fail(err, MQ_ESTATE,
+	               "%.200s, and has been removed: submit job %lld again without --after (mandelq submit "
+	               "--like=%lld)",
+	               row->error, (long long)row->id, (long long)row->id);
+}
+
+/* Must a job wait (yet) for the one that it comes after? Not if it has begun: then that one was done. */
 static enum mq_status must_wait(struct mq_store *store, const struct mq_job_row *row, bool *wait,
                                 struct mq_error *err)
 {
@@ -59,17 +102,21 @@ static enum mq_status must_wait(struct mq_store *store, const struct mq_job_row 
 	enum mq_status status;
 
 	*wait = false;
-	if (!row->after)
+	if (!row->after || row->started_ms)
 		return MQ_OK;
 	status = mq_job_brief(store, row->after, &other, err);
 	if (status == MQ_ENOENT)
-		return MQ_OK;
+		return look_at_gone(row, err);
 	if (status != MQ_OK)
 		return status;
-	if (other.state == MQ_JOB_FAILED || other.state == MQ_JOB_CANCELLED)
-		return mq_fail(err, MQ_ESTATE, "job %lld comes after job %lld, which is %s",
-		               (long long)row->id, (long long)row->after,
-		               mq_job_state_name(other.state));
+	if (other.state == MQ_JOB_FAILED)
+		return mq_fail(err, MQ_ESTATE, "job %lld comes after job %lld, which is failed: retry that first",
+		               (long long)row->id, (long long)row->after);
+	if (other.state == MQ_JOB_CANCELLED)
+		return mq_fail(err, MQ_ESTATE,
+		               "job %lld comes after job %lld, which is cancelled: submit it again without "
+		               "--after (mandelq submit --like=%lld)",
+		               (long long)row->id, (long long)row->after, (long long)row->id);
 	*wait = other.state != MQ_JOB_DONE;
 	return MQ_OK;
 }

@@ -139,26 +139,6 @@ static enum mq_status recover_assemblies(struct mq_store *store, bool sole, int6
 	return status;
 }
 
-static enum mq_status end_waiting(struct mq_store *store, int64_t now_ms, struct mq_error *err)
-{
-	enum mq_status status = MQ_OK;
-	bool found = true, cancelled;
-	int64_t after;
-
-	while (status == MQ_OK && found) {
-		struct mq_query q = mq_query_start(store, MQ_SQL_WAITING_LOST);
-
-		status = mq_query_step(&q, &found, err);
-		if (status != MQ_OK || !found)
-			break;
-		after = sqlite3_column_int64(q.stmt, 0);
-		cancelled = sqlite3_column_int64(q.stmt, 1);
-		mq_query_end(&q);
-		status = mq_waiting_end(store, after, cancelled ? MQ_JOB_CANCELLED : MQ_JOB_FAILED, now_ms, err);
-	}
-	return status;
-}
-
 static enum mq_status recover(struct mq_store *store, int64_t now_ms, struct mq_recovery *sum,
                               struct mq_error *err)
 {
@@ -182,7 +162,7 @@ static enum mq_status recover(struct mq_store *store, int64_t now_ms, struct mq_
 			                     err);
 	}
 	if (status == MQ_OK)
-		status = end_waiting(store, now_ms, err);
+		status = mq_waiting_settle(store, now_ms, err);
 	if (status == MQ_OK)
 		status = read_count(store, MQ_SQL_JOBS_ASSEMBLING, &sum->assembling, err);
 	return status;

@@ -179,8 +179,17 @@ nothing_in_flight() {
 	[ "$(field 5 .state)" = failed ]
 	[[ $(field 5 .error) == *"job 4"*cancelled* ]]
 	[[ $(field 6 .error) == *"job 5"*failed* ]]
+	# nothing but a done one lets it run, also when that one is gone
+	refused 1 "job 4, which is cancelled: submit it again without --after" mq retry 5
+	mq remove 4
+	refused 1 "job 4, which it waited for, was cancelled, and has been removed" mq retry 5
+	refused 1 "job 5, which is failed: retry that first" mq retry 6
+	state_is 5 failed
+	mq submit --like=5 --wait --quiet
+	mq submit "${ENDLESS[@]}"
+	mq cancel 8
 	refused 3 "no job 99" mq submit "${TINY[@]}" --after=99
-	refused 1 "job 4 is cancelled" mq submit "${TINY[@]}" --after=4
+	refused 1 "job 8 is cancelled" mq submit "${TINY[@]}" --after=8
 	refused 2 "--after" mq submit "${TINY[@]}" --after=soon
 }
 

@@ -171,6 +171,60 @@ static void after_a_bad_end(void **state)
 	assert_int_equal(mq_store_job_retry(f->store, c, NULL), MQ_ESTATE);
 }
 
+/* It runs only after one that was done, also when that one is gone. */
+static void after_one_that_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	int64_t a = add_job(f, 4, 2), b = add_after(f, a), c = add_after(f, b), d, e;
+	struct mq_error why;
+
+	move(f, a, MQ_JOB_CANCELLED);
+	assert_ok(mq_store_job_remove(f->store, a, err));
+	assert_int_equal(mq_store_job_retry(f->store, b, &why), MQ_ESTATE);
+	assert_non_null(strstr(why.text, "job 1, which it waited for, was cancelled, and has been removed"));
+	assert_non_null(strstr(why.text, "without --after"));
+	expect(f, b, MQ_JOB_FAILED, "job 1, which it waited for, was cancelled");
+	assert_ok(mq_store_job_remove(f->store, b, err));
+	assert_int_equal(mq_store_job_retry(f->store, c, NULL), MQ_ESTATE);
+
+	/* One that was done is not missed, whatever became of this one since. */
+	a = add_job(f, 4, 2);
+	d = add_after(f, a);
+	e = add_after(f, a);
+	finish(f, a);
+	assert_ok(mq_store_job_pause(f->store, e, "by hand", NOW, err));
+	assert_ok(mq_store_job_remove(f->store, a, err));
+	assert_ok(mq_store_job_resume(f->store, e, NOW, err));
+	expect(f, e, MQ_JOB_QUEUED, NULL);
+	move(f, d, MQ_JOB_FAILED);
+	assert_ok(mq_store_job_retry(f->store, d, err));
+	expect(f, d, MQ_JOB_QUEUED, NULL);
+}
+
+/* A job may come after one that damage has ended, and nobody has told it. */
+static void after_one_that_was_set_aside(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_recovery sum;
+	int64_t a = add_job(f, 4, 2), b = add_after(f, a), c = add_after(f, b), gone = add_job(f, 4, 2),
+	        d = add_after(f, gone), good = add_job(f, 4, 2), e = add_after(f, good), g = add_after(f, good);
+
+	finish(f, good);
+	assert_ok(mq_store_job_pause(f->store, e, "by hand", NOW, err));
+	assert_ok(mq_store_job_pause(f->store, b, "by hand", NOW, err));
+	assert_int_equal(sqlite3_exec(f->store->db,
+	                              "UPDATE jobs SET state = 'failed' WHERE id = 1;"
+	                              "DELETE FROM tiles WHERE job IN (4, 6); DELETE FROM jobs WHERE id IN (4, 6)",
+	                              0, 0, 0),
+	                 SQLITE_OK);
+	assert_ok(mq_store_recover(f->store, NOW, &sum, err));
+	expect(f, b, MQ_JOB_FAILED, "job 1, which it waited for, failed");
+	expect(f, c, MQ_JOB_FAILED, "job 2, which it waited for, failed");
+	expect(f, d, MQ_JOB_FAILED, "job 4, which it waited for, is gone");
+	expect(f, e, MQ_JOB_PAUSED, "by hand");
+	expect(f, g, MQ_JOB_QUEUED, NULL);
+}
+
 static void retry_of_a_chain(void **state)
 {
 	struct fixture *f = *state;
@@ -408,6 +462,8 @@ int main(void)
 		TEST(a_job_set_aside_is_not_retried),
 		TEST(after_a_good_end),
 		TEST(after_a_bad_end),
+		TEST(after_one_that_is_gone),
+		TEST(after_one_that_was_set_aside),
 		TEST(retry_of_a_chain),
 		TEST(priority_and_repeated_requests),
 		TEST(remove_leaves_nothing),
