@@ -10,6 +10,7 @@
 
 #include "client/command.h"
 #include "client/jobargs.h"
+#include "client/rows.h"
 #include "src/job.h"
 
 #define FILE_MAX (256u << 20)
@@ -125,29 +126,52 @@ static json_t *take(json_t *job, const char *key)
 	return value;
 }
 
+static const struct label {
+	const char *key, *what;
+	bool text;
+	json_int_t min, max; /* bytes of a text, a number's range */
+} labels[] = {
+	{ "name", "\"name\"", true, 0, MQ_JOB_NAME_MAX },
+	{ "request_id", "\"request_id\"", true, 0, MQ_JOB_REQUEST_ID_MAX },
+	{ "priority", "\"priority\"", false, -MQ_JOB_PRIORITY_MAX, MQ_JOB_PRIORITY_MAX },
+	{ "after", "\"after\", a job's id,", false, 1, MQ_ID_MAX },
+};
+
+/* As the worker checks it, which would not see it before the jobs ahead of it are queued. */
+static enum mq_status check_label(const struct label *label, const json_t *value, struct mq_error *err)
+{
+	json_int_t n = json_integer_value(value);
+
+	if (label->text && !json_is_string(value))
+		return mq_fail(err, MQ_EINVAL, "%s must be text", label->what);
+	if (label->text)
+		return json_string_length(value)
+			       ? mq_job_check_label(json_string_value(value), json_string_length(value),
+						    (size_t)label->max, label->what, err)
+			       : MQ_OK;
+	if (!json_is_integer(value) || n < label->min || n > label->max)
+		return mq_fail(err, MQ_EINVAL, "%s must be a whole number from %lld to %lld", label->what,
+			       (long long)label->min, (long long)label->max);
+	return MQ_OK;
+}
+
+/* An empty text is as none: a request without an id gets one, so that it can be repeated. */
 static enum mq_status move_labels(json_t *job, json_t *args, struct mq_error *err)
 {
-	static const struct {
-		const char *key, *what;
-		bool text;
-	} labels[] = { { "name", "\"name\" must be text", true },
-		       { "request_id", "\"request_id\" must be text", true },
-		       { "priority", "\"priority\" must be a whole number", false },
-		       { "after", "\"after\" must be a job's id", false } };
+	enum mq_status status = MQ_OK;
 
-	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+	for (size_t i = 0; status == MQ_OK && i < sizeof(labels) / sizeof(labels[0]); i++) {
 		json_t *value = take(job, labels[i].key);
 
 		if (!value)
 			continue;
-		if (labels[i].text ? !json_is_string(value) : !json_is_integer(value)) {
-			json_decref(value);
-			return mq_fail(err, MQ_EINVAL, "%s", labels[i].what);
-		}
-		if (json_object_set_new(args, labels[i].key, value) != 0)
-			return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a request");
+		status = check_label(&labels[i], value, err);
+		if (status == MQ_OK && !(labels[i].text && json_string_length(value) == 0) &&
+		    json_object_set(args, labels[i].key, value) != 0)
+			status = mq_fail(err, MQ_ENOMEM_HOST, "no memory for a request");
+		json_decref(value);
 	}
-	return MQ_OK;
+	return status;
 }
 
 /* The options that are given win over the file's labels. */
@@ -204,18 +228,35 @@ static enum mq_status request_of(const struct mq_options *options, const json_t 
 	return status;
 }
 
+/* known: the requests by their ids. One id for two jobs would be refused when the first is queued. */
+static enum mq_status note_id(json_t *known, json_t *request, struct mq_error *err)
+{
+	const char *id = json_string_value(json_object_get(request, "request_id"));
+	const json_t *other = json_object_get(known, id);
+
+	if (other && !json_equal(other, request))
+		return mq_fail(err, MQ_EINVAL, "\"request_id\" %.80s is that of another job before it", id);
+	if (!other && json_object_set(known, id, request) != 0)
+		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a request");
+	return MQ_OK;
+}
+
 static enum mq_status add_requests(const struct mq_options *options, const char *name,
-				   const json_t *items, json_t *requests, struct mq_error *err)
+				   const json_t *items, json_t *requests, json_t *known,
+				   struct mq_error *err)
 {
 	for (size_t i = 0; i < json_array_size(items); i++) {
 		json_t *request = NULL;
 		struct mq_error why;
 		enum mq_status status = request_of(options, json_array_get(items, i), &request, &why);
 
+		if (status == MQ_OK)
+			status = note_id(known, request, &why);
+		if (status == MQ_OK && json_array_append(requests, request) != 0)
+			status = mq_fail(&why, MQ_ENOMEM_HOST, "no memory for it");
+		json_decref(request);
 		if (status != MQ_OK)
 			return mq_fail(err, status, "%.100s, job %zu: %s", name, i + 1, why.text);
-		if (json_array_append_new(requests, request) != 0)
-			return mq_fail(err, MQ_ENOMEM_HOST, "no memory for the jobs of %s", name);
 	}
 	return MQ_OK;
 }
@@ -237,8 +278,9 @@ static enum mq_status check(const struct mq_options *options, struct mq_error *e
 
 enum mq_status mq_batch_read(const struct mq_options *options, json_t **requests, struct mq_error *err)
 {
-	json_t *all = json_array();
-	enum mq_status status = all ? check(options, err) : mq_fail(err, MQ_ENOMEM_HOST, "no memory");
+	json_t *all = json_array(), *known = json_object();
+	enum mq_status status = all && known ? check(options, err)
+					     : mq_fail(err, MQ_ENOMEM_HOST, "no memory for jobs");
 
 	for (size_t i = 0; status == MQ_OK && i < options->operands; i++) {
 		const char *path = options->operand[i];
@@ -251,12 +293,13 @@ enum mq_status mq_batch_read(const struct mq_options *options, json_t **requests
 		if (status == MQ_OK)
 			status = parse(name, text, len, items, err);
 		if (status == MQ_OK)
-			status = add_requests(options, name, items, all, err);
+			status = add_requests(options, name, items, all, known, err);
 		json_decref(items);
 		free(text);
 	}
 	if (status == MQ_OK && json_array_size(all) == 0)
 		status = mq_fail(err, MQ_EINVAL, "there is no job in what was given");
+	json_decref(known);
 	if (status == MQ_OK)
 		*requests = all;
 	else

@@ -26,6 +26,7 @@
 #define MQ_JOB_SUPERSAMPLE_MAX 16u
 #define MQ_JOB_NAME_MAX 200u       /* bytes of UTF-8 */
 #define MQ_JOB_REQUEST_ID_MAX 200u /* bytes of UTF-8 */
+#define MQ_JOB_PRIORITY_MAX 1000000 /* and down to minus this */
 #define MQ_JOB_PPM_DEFAULT 11811u
 
 enum mq_view_form { MQ_VIEW_BOUNDS, MQ_VIEW_CENTER };

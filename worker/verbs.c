@@ -182,7 +182,8 @@ static enum mq_status verb_submit(struct mq_call *c, struct mq_error *err)
 	if (!s)
 		s = arg_label(c, "request_id", MQ_JOB_REQUEST_ID_MAX, "--request-id", &request_id, err);
 	if (!s)
-		s = mq_arg_int_or(c, "priority", -MQ_PRIORITY_MAX, MQ_PRIORITY_MAX, 0, &priority, err);
+		s = mq_arg_int_or(c, "priority", -MQ_JOB_PRIORITY_MAX, MQ_JOB_PRIORITY_MAX, 0, &priority,
+		                  err);
 	if (!s)
 		s = mq_arg_int_or(c, "after", 1, INT64_MAX, 0, &after, err);
 	if (!s)

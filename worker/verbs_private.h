@@ -33,8 +33,6 @@ enum mq_status mq_verb_own_job(const struct mq_call *c, struct mq_job_row *row, 
  * MQ_ENOSPC (--max-bytes). */
 enum mq_status mq_verb_limits(const struct mq_call *c, int64_t owner, struct mq_error *err);
 
-#define MQ_PRIORITY_MAX 1000000
-
 typedef enum mq_status mq_verb(struct mq_call *c, struct mq_error *err);
 /* verbs_list.c */
 mq_verb mq_verb_status, mq_verb_tiles, mq_verb_attempts, mq_verb_metrics;

@@ -2,6 +2,7 @@
 #include "worker/verbs_private.h"
 
 #include "src/clock.h"
+#include "src/job.h"
 #include "src/log.h"
 #include "worker/retain.h"
 
@@ -160,7 +161,8 @@ enum mq_status mq_verb_priority(struct mq_call *c, struct mq_error *err)
 	struct mq_job_row row;
 	json_int_t priority;
 	int64_t id;
-	enum mq_status s = mq_arg_int(c, "priority", -MQ_PRIORITY_MAX, MQ_PRIORITY_MAX, &priority, err);
+	enum mq_status s = mq_arg_int(c, "priority", -MQ_JOB_PRIORITY_MAX, MQ_JOB_PRIORITY_MAX, &priority,
+	                              err);
 
 	if (!s)
 		s = mq_verb_own_job(c, &row, err);

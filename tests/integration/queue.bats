@@ -281,6 +281,33 @@ nothing_in_flight() {
 	[ "$(ids)" = "1 2 3 4 5" ]
 }
 
+@test "what is wrong with any job of a file is found before the first is queued" {
+	start_worker
+	local long label good='{"width":8,"height":8,"iterations":5'
+	long=$(printf 'x%.0s' {1..201})
+	for label in '"priority":1000001' '"priority":-1000001' '"priority":1.5' '"priority":"1"' \
+		"\"name\":\"$long\"" '"name":"a\u0001b"' '"name":7' "\"request_id\":\"$long\"" \
+		'"request_id":"a\u0001b"' '"request_id":7' '"after":0' '"after":-1' '"after":"1"' \
+		'"after":9007199254740993' '"width":0' '"width":16777217' '"zoom":"x"'; do
+		printf '%s}\n%s,%s}\n' "$good" "$good" "$label" >bad.json
+		sed -i 's/"width":8,\(.*"width"\)/\1/' bad.json
+		refused 2 "bad.json, job 2: " mq submit bad.json
+	done
+	# one id for two jobs, also in two files
+	printf '%s,"request_id":"r"}\n' "$good" >one.json
+	printf '%s,"request_id":"r","name":"other"}\n' "$good" >two.json
+	refused 2 "two.json, job 1: \"request_id\" r" mq submit one.json two.json
+	[ -z "$(ids)" ]
+	# the ends of the ranges are within
+	printf '%s,"priority":%s,"name":"%s","request_id":"%s"}\n' "$good" 1000000 "${long%x}" "${long%x}" \
+		"$good" -1000000 "" "" >good.json
+	[ "$(mq submit good.json)" = "$(printf '1\n2')" ]
+	[ "$(mq submit one.json one.json 2>/dev/null)" = "$(printf '3\n3')" ]
+	# an empty request id is none: a random one stands in for it
+	[ "$(field 2 '.request_id | length > 0')" = true ]
+	[ "$(field 2 .name)" = "" ]
+}
+
 @test "info tells settings, tiles, attempts and times" {
 	start_worker
 	submit_and_wait "${SMALL[@]}" --name=poster --keep-counts >/dev/null
