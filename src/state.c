@@ -18,7 +18,8 @@ static const char *const tile_names[MQ_TILE_STATE_COUNT] = {
 };
 
 /* Assembling goes back to running when a tile's file turns out damaged; a pause goes back to where
- * it came from. Nothing goes back to queued once it has run, save through a pause. */
+ * it came from, and ends when an assembly that was in flight ends well. Nothing goes back to queued once it
+ * has run, save through a pause. */
 static const unsigned job_changes[MQ_JOB_STATE_COUNT] = {
 	[MQ_JOB_QUEUED] = TO(MQ_JOB_WAITING) | TO(MQ_JOB_RUNNING) | TO(MQ_JOB_PAUSED) |
 	                  TO(MQ_JOB_FAILED) | TO(MQ_JOB_CANCELLED),
@@ -27,7 +28,8 @@ static const unsigned job_changes[MQ_JOB_STATE_COUNT] = {
 	[MQ_JOB_RUNNING] = TO(MQ_JOB_PAUSED) | TO(MQ_JOB_ASSEMBLING) | TO(MQ_JOB_FAILED) |
 	                   TO(MQ_JOB_CANCELLED),
 	[MQ_JOB_PAUSED] = TO(MQ_JOB_QUEUED) | TO(MQ_JOB_WAITING) | TO(MQ_JOB_RUNNING) |
-	                  TO(MQ_JOB_ASSEMBLING) | TO(MQ_JOB_FAILED) | TO(MQ_JOB_CANCELLED),
+	                  TO(MQ_JOB_ASSEMBLING) | TO(MQ_JOB_DONE) | TO(MQ_JOB_FAILED) |
+	                  TO(MQ_JOB_CANCELLED),
 	[MQ_JOB_ASSEMBLING] = TO(MQ_JOB_RUNNING) | TO(MQ_JOB_PAUSED) | TO(MQ_JOB_DONE) |
 	                      TO(MQ_JOB_FAILED) | TO(MQ_JOB_CANCELLED),
 };

@@ -131,7 +131,8 @@ struct mq_output {
 	int64_t counts_bytes;
 	bool flat; /* the picture has one colour */
 };
-/* assembling -> done, with what was made; jobs that wait for it are queued. */
+/* assembling -> done, with what was made; jobs that wait for it are queued. So is one that was paused while its
+ * assembly was in flight. MQ_ESTATE: in another state, or with tiles left. */
 enum mq_status mq_store_job_done(struct mq_store *store, int64_t id, const struct mq_output *output,
                                  int64_t now_ms, struct mq_error *err);
 
@@ -144,7 +145,7 @@ enum mq_status mq_store_jobs_paused(struct mq_store *store, const char *reason, 
 
 /* ---- what people do to jobs (store_queue.c) ---- */
 
-/* Nothing new of the job is begun; what is in flight ends. MQ_ESTATE: it has ended. A job that is paused
+/* Nothing new of the job is begun; what is in flight ends, and an assembly makes it done. MQ_ESTATE: it has ended. A job that is paused
  * gets the new reason. */
 enum mq_status mq_store_job_pause(struct mq_store *store, int64_t id, const char *reason,
                                   int64_t now_ms, struct mq_error *err);

@@ -447,7 +447,7 @@ static enum mq_status finish(struct mq_store *store, int64_t id, const struct mq
 	status = mq_job_brief(store, id, &job, err);
 	if (status != MQ_OK)
 		return status;
-	if (job.state != MQ_JOB_ASSEMBLING)
+	if (!mq_job_may(job.state, MQ_JOB_DONE) || job.strips_done != job.strips_total)
 		return mq_fail(err, MQ_ESTATE, "job %lld is %s and cannot become %s", (long long)id,
 		               mq_job_state_name(job.state), mq_job_state_name(MQ_JOB_DONE));
 	mq_put_int(&q, id);

@@ -72,6 +72,38 @@ fail_job_1() {
 	expect 1 mq resume 2
 }
 
+@test "a pause while the picture is put together loses no work" {
+	start_worker
+	WORKER=$WORKER timeout 90 "$PYTHON" -c "
+import sys
+sys.path.insert(0, '$BATS_TEST_DIRNAME')
+from hostile import *
+
+def put_together(verb):
+    n = call('submit', job={'width': 10000, 'height': 10000, 'iterations': 30, 'palette': 'gray'})['result']['id']
+    call('submit', job={'width': 16, 'height': 16}, after=n)
+    while True:
+        state = call('status', ids=[n])['result']['jobs'][0]['state']
+        assert state in ('queued', 'running', 'assembling'), state
+        if state == 'assembling':
+            break
+        time.sleep(0.002)
+    print(n, call(verb, id=n)['result']['state'])
+put_together('pause')
+put_together('cancel')
+os._exit(0)" >out
+	[ "$(cat out)" = "$(printf '1 paused\n3 cancelled')" ]
+	mq wait --timeout=60 2
+	[ "$(field 1 .state)" = done ]
+	[ "$(field 1 .reason)" = null ]
+	mq fetch 1 -o p.png
+	until_true 20 nothing_in_flight
+	sleep 0.5
+	[ "$(field 3 .state)" = cancelled ]
+	[ "$(field 4 .state)" = failed ]
+	[ ! -e "$MANDELQ_STATE_DIR/pictures/3" ]
+}
+
 nothing_in_flight() {
 	mq metrics | grep -q '^mandelq_device_busy{device="cpu"} 0'
 }

@@ -36,6 +36,8 @@ static void job_changes(void **state)
 	assert_true(mq_job_may(MQ_JOB_RUNNING, MQ_JOB_ASSEMBLING));
 	assert_true(mq_job_may(MQ_JOB_ASSEMBLING, MQ_JOB_DONE));
 	assert_true(mq_job_may(MQ_JOB_ASSEMBLING, MQ_JOB_RUNNING));
+	assert_true(mq_job_may(MQ_JOB_PAUSED, MQ_JOB_DONE));
+	assert_false(mq_job_may(MQ_JOB_WAITING, MQ_JOB_DONE));
 	assert_false(mq_job_may(MQ_JOB_RUNNING, MQ_JOB_DONE));
 	assert_false(mq_job_may(MQ_JOB_QUEUED, MQ_JOB_DONE));
 	assert_false(mq_job_may(MQ_JOB_RUNNING, MQ_JOB_QUEUED));

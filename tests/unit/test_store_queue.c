@@ -44,7 +44,7 @@ static void pause_and_resume(void **state)
 {
 	struct fixture *f = *state;
 	struct mq_tile_row tile;
-	int64_t id = add_job(f, 4, 2), attempt;
+	int64_t id = add_job(f, 4, 2), attempt, waiting;
 
 	assert_ok(mq_store_job_pause(f->store, id, "by hand", NOW, err));
 	expect(f, id, MQ_JOB_PAUSED, "by hand");
@@ -72,7 +72,18 @@ static void pause_and_resume(void **state)
 	assert_ok(mq_store_job_resume(f->store, id, NOW, err));
 	expect(f, id, MQ_JOB_ASSEMBLING, NULL);
 
+	/* Nor is an assembly in flight lost, and whoever waits for it goes on. */
+	waiting = add_after(f, id);
+	assert_ok(mq_store_job_pause(f->store, id, "by hand", NOW, err));
 	finish(f, id);
+	expect(f, id, MQ_JOB_DONE, NULL);
+	expect(f, waiting, MQ_JOB_QUEUED, NULL);
+	/* With tiles left there was none. */
+	assert_ok(mq_store_job_pause(f->store, waiting, "by hand", NOW, err));
+	assert_int_equal(mq_store_job_done(f->store, waiting, &(struct mq_output){.picture_bytes = 1}, NOW, NULL),
+	                 MQ_ESTATE);
+	expect(f, waiting, MQ_JOB_PAUSED, "by hand");
+
 	assert_int_equal(mq_store_job_pause(f->store, id, "x", NOW, NULL), MQ_ESTATE);
 	assert_int_equal(mq_store_job_resume(f->store, id, NOW, NULL), MQ_ESTATE);
 	assert_int_equal(mq_store_job_pause(f->store, 99, "x", NOW, NULL), MQ_ENOENT);
