@@ -1,4 +1,4 @@
-/* state: names and legal changes as two tables of bits. Called by the store and the scheduler. */
+/* state: names, and legal changes as a table of bits. Called by the store, the worker and the client. */
 #include "src/state.h"
 
 #include <string.h>
@@ -34,13 +34,6 @@ static const unsigned job_changes[MQ_JOB_STATE_COUNT] = {
 	                      TO(MQ_JOB_FAILED) | TO(MQ_JOB_CANCELLED),
 };
 
-/* A running tile that must be split becomes pending first: its attempt has to end. */
-static const unsigned tile_changes[MQ_TILE_STATE_COUNT] = {
-	[MQ_TILE_PENDING] = TO(MQ_TILE_RUNNING) | TO(MQ_TILE_SPLIT) | TO(MQ_TILE_FAILED),
-	[MQ_TILE_RUNNING] = TO(MQ_TILE_PENDING) | TO(MQ_TILE_DONE) | TO(MQ_TILE_FAILED),
-	[MQ_TILE_DONE] = TO(MQ_TILE_PENDING),
-};
-
 const char *mq_job_state_name(enum mq_job_state state)
 {
 	return (unsigned)state < MQ_JOB_STATE_COUNT ? job_names[state] : "unknown";
@@ -67,11 +60,4 @@ bool mq_job_may(enum mq_job_state from, enum mq_job_state to)
 	if ((unsigned)from >= MQ_JOB_STATE_COUNT || (unsigned)to >= MQ_JOB_STATE_COUNT)
 		return false;
 	return job_changes[from] & TO(to);
-}
-
-bool mq_tile_may(enum mq_tile_state from, enum mq_tile_state to)
-{
-	if ((unsigned)from >= MQ_TILE_STATE_COUNT || (unsigned)to >= MQ_TILE_STATE_COUNT)
-		return false;
-	return tile_changes[from] & TO(to);
 }

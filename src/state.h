@@ -1,4 +1,4 @@
-/* state: the states of jobs and tiles, their names, and which changes are legal. Pure. */
+/* state: the states of jobs and tiles, their names, and which changes of a job are legal. Pure. */
 #ifndef MQ_STATE_H
 #define MQ_STATE_H
 
@@ -32,7 +32,6 @@ bool mq_job_state_parse(const char *name, enum mq_job_state *out);
 
 /* May a job go from one state to the other? done, failed and cancelled are terminal. */
 bool mq_job_may(enum mq_job_state from, enum mq_job_state to);
-bool mq_tile_may(enum mq_tile_state from, enum mq_tile_state to);
 
 static inline bool mq_job_is_terminal(enum mq_job_state s)
 {

@@ -1,4 +1,4 @@
-/* Names both ways, and the shape of the two graphs: terminal states are terminal, and everything
+/* Names both ways, and the shape of the graph: terminal states are terminal, and everything
  * else can reach one. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,31 +54,11 @@ static void job_changes(void **state)
 	}
 }
 
-static void tile_changes(void **state)
-{
-	/* from, to: row and column in the order of the enum */
-	static const char *const legal[MQ_TILE_STATE_COUNT] = {
-		".r.sf", /* pending */
-		"p.d.f", /* running */
-		"p....", /* done */
-		".....", /* split */
-		".....", /* failed */
-	};
-
-	(void)state;
-	for (int from = 0; from < MQ_TILE_STATE_COUNT; from++)
-		for (int to = 0; to < MQ_TILE_STATE_COUNT; to++)
-			assert_int_equal(
-				mq_tile_may((enum mq_tile_state)from, (enum mq_tile_state)to),
-				legal[from][to] != '.');
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_come_back),
 		cmocka_unit_test(job_changes),
-		cmocka_unit_test(tile_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
