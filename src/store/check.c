@@ -262,7 +262,7 @@ static int set_job_aside(sqlite3 *db, int64_t id)
 	return rc;
 }
 
-/* A job is damaged if its own row is, or a tile's of a job that goes on. Terminal jobs keep tiles
+/* A job is damaged if its own row is, or the tiles of a job that goes on are. Terminal jobs keep tiles
  * as they are: nobody reads them. */
 #define DAMAGED_JOBS                                                                               \
 	"SELECT id FROM jobs WHERE (" MQ_JOB_SOUND ") IS NOT TRUE"                                  \
@@ -273,7 +273,12 @@ const char mq_check_damaged[] =
 	DAMAGED_JOBS
 	" UNION SELECT job FROM tiles WHERE job IN"
 	" (SELECT id FROM jobs WHERE state NOT IN ('done', 'failed', 'cancelled'))"
-	" AND (" MQ_TILE_SOUND ") IS NOT TRUE";
+	" AND (" MQ_TILE_SOUND ") IS NOT TRUE"
+	/* One whose tiles do not make up the picture would wait for ever. total() cannot overflow. */
+	" UNION SELECT id FROM jobs WHERE state NOT IN ('done', 'failed', 'cancelled')"
+	" AND (strips_total, strips_done) IS NOT"
+	" (SELECT total(strip_count), total(strip_count * (state = 'done')) FROM tiles"
+	" WHERE job = jobs.id AND state NOT IN ('split', 'failed'))";
 
 static int set_all_aside(sqlite3 *db, const char *damaged)
 {

@@ -79,8 +79,7 @@ const struct mq_sql_text mq_sql_table[MQ_SQL_COUNT] = {
 	    "UPDATE tiles SET state = 'pending', suspect = 0, deaths = 0"
 	    " WHERE job = ?1 AND state = 'failed'"),
 	SQL(JOB_COVERED,
-	    "SELECT coalesce(sum(strip_count), 0),"
-	    " coalesce(sum(iif(state = 'done', strip_count, 0)), 0)"
+	    "SELECT total(strip_count), total(iif(state = 'done', strip_count, 0))"
 	    " FROM tiles WHERE job = ?1 AND state <> 'split'"),
 	SQL(JOB_REMOVE_ATTEMPTS, "DELETE FROM attempts WHERE job = ?1"),
 	SQL(JOB_REMOVE_TILES, "DELETE FROM tiles WHERE job = ?1"),

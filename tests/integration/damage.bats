@@ -152,12 +152,17 @@ five_jobs() {
 		UPDATE jobs SET strips_done = -1 WHERE id = 3
 		UPDATE tiles SET strip_first = 16777216 WHERE job = 3
 		UPDATE tiles SET state = 'running' WHERE job = 3
+		UPDATE tiles SET state = 'failed' WHERE job = 3
+		UPDATE tiles SET strip_count = strip_count + 1 WHERE job = 3
+		UPDATE jobs SET strips_done = 1 WHERE id = 3
+		DELETE FROM tiles WHERE job = 3
+		INSERT INTO tiles (job, strip_first, strip_count) VALUES (3, 0, 1), (3, 0, 9e18), (3, 0, 9e18)
 	END
 }
 
 @test "a tile that lies outside its picture fails its job, not the worker" {
 	five_jobs
-	sql "UPDATE tiles SET strip_count = 40 WHERE job = 3" >/dev/null
+	sql "UPDATE tiles SET strip_first = 40 WHERE job = 3" >/dev/null
 	start_worker
 	mq wait --timeout=60 5
 	state_is 3 failed
