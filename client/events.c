@@ -1,5 +1,5 @@
 /* events: see events.h. A SUB socket with a context of its own that does not connect again by itself: who
- * uses it must know that the worker was away. */
+ * uses it must know that the worker was away. Its monitor tells the end. */
 #include "config.h"
 
 #include "client/events.h"
@@ -24,6 +24,9 @@
 #define TOPICS_MAX 16   /* more jobs than these: all jobs' events cost less */
 #define CONNECT_MS 1000
 #define MONITOR "inproc://connection"
+/* Longer than anybody goes on with a connection that has ended. Not -1: libzmq 4.3.4 then takes the pipe
+ * away, be it between two frames of one message, and aborts when the second is asked for. */
+#define NEVER_MS 86400000
 
 struct mq_subscription {
 	void *context, *socket, *monitor;
@@ -61,7 +64,7 @@ static int set_options(void *socket)
 		{ ZMQ_LINGER, 0 },
 		{ ZMQ_RCVHWM, 1000 },
 		{ ZMQ_HANDSHAKE_IVL, CONNECT_MS },
-		{ ZMQ_RECONNECT_IVL, -1 },
+		{ ZMQ_RECONNECT_IVL, NEVER_MS },
 	};
 	int64_t max = MQ_MESSAGE_MAX;
 	int rc = zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max, sizeof(max));

@@ -213,6 +213,25 @@ assert statistics.median(took) < 0.1, took'
 	until_true 3 grep -q 'job 1 cancelled' out
 }
 
+@test "watchers with much to read live through the end of their worker" {
+	quiet_queue
+	for _ in $(seq 150); do echo '{"width":16,"height":16}'; done | mq submit - >/dev/null
+	watchers=()
+	for i in $(seq 16); do
+		mandelq watch >"out$i" 2>"err$i" 3>&- 4>&- &
+		watchers+=($!)
+	done
+	for i in $(seq 16); do until_true 20 grep -q 'job 151 queued' "out$i"; done
+	sleep 0.5
+	kill -STOP "${watchers[@]}"
+	mq resume --all
+	mq wait --timeout=60
+	kill_worker
+	kill -CONT "${watchers[@]}"
+	for i in $(seq 16); do until_true 10 grep -q 'trying again' "err$i"; done
+	for pid in "${watchers[@]}"; do still_runs "$pid"; done
+}
+
 @test "a worker that tells no events is asked" {
 	# the socket has room for its name, the event socket has not
 	export MANDELQ_ENDPOINT=ipc://$ROOT/$(printf '%0*d' $((104 - ${#ROOT} - 1)) 0)
