@@ -1,6 +1,6 @@
-/* download: open, poll until it is ready, read piece by piece, close. Called by fetch and render. A
- * handle that the worker has forgotten (MQ_ESTALE) is opened again, and the reading goes on if it is
- * still the same data. */
+/* download: open, poll until it is ready, read piece by piece, close, which says whether the file has been
+ * kept. Called by fetch and render. A handle that the worker has forgotten (MQ_ESTALE) is opened again, and
+ * the reading goes on if it is still the same data. */
 #include "config.h"
 
 #include "client/download.h"
@@ -172,14 +172,33 @@ static enum mq_status check_sha256(struct transfer *t, struct mq_error *err)
 	return MQ_OK;
 }
 
-/* The worker gives the handle back by itself after a while, so a failure here is of no account. */
-static void close_handle(struct transfer *t)
+/* The worker gives the handle back by itself after a while, so a failure here is of no account. kept: the
+ * file is whole and durable; only then may the worker take the picture for fetched. */
+static enum mq_status close_handle(struct transfer *t, bool kept, bool *counted)
 {
-	json_t *result = NULL;
+	json_t *args = json_pack("{s:I}", "handle", (json_int_t)t->handle), *result = NULL;
+	enum mq_status status;
 
-	if (mq_client_call(t->client, "close", json_pack("{s:I}", "handle", (json_int_t)t->handle),
-			   &result, NULL) == MQ_OK)
-		json_decref(result);
+	if (kept && args && json_object_set_new(args, "kept", json_true()) != 0) {
+		json_decref(args);
+		args = NULL;
+	}
+	status = mq_client_call(t->client, "close", args, &result, NULL);
+	/* A worker that knows nothing of this says nothing. */
+	*counted = status == MQ_OK && !json_is_false(json_object_get(result, "kept"));
+	json_decref(result);
+	return status;
+}
+
+/* Nor is a picture that does not count worth a failure: it only stays for longer. */
+static void end_handle(struct transfer *t, bool kept)
+{
+	bool picture = strcmp(t->request->what, "picture") == 0 && !t->request->region, counted;
+	enum mq_status status = close_handle(t, kept, &counted);
+
+	/* The handle may have expired meanwhile, or the worker be another. */
+	if (kept && picture && status == MQ_OK && !counted && open_ready(t, NULL) == MQ_OK)
+		(void)close_handle(t, true, &counted);
 }
 
 enum mq_status mq_download(struct mq_client *client, const struct mq_download *download,
@@ -206,7 +225,7 @@ enum mq_status mq_download(struct mq_client *client, const struct mq_download *d
 		status = mq_target_commit(t.target, err);
 	mq_progress_end(&t.progress);
 	if (t.opened && !mq_client_lost(status) && status != MQ_ESTOPPED)
-		close_handle(&t);
+		end_handle(&t, status == MQ_OK);
 out:
 	mq_target_close(t.target);
 	EVP_MD_CTX_free(t.digest);

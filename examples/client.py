@@ -54,10 +54,12 @@ def main(endpoint, path, *settings):
             out.write(data)
             digest.update(data)
             offset += len(data)
-    worker.call("close", handle=opened["handle"])
+        out.flush()
+        os.fsync(out.fileno())
     if digest.hexdigest() != opened["sha256"]:
         sys.exit(f"{path}: not the picture that was opened")
     os.replace(path + ".part", path)
+    worker.call("close", handle=opened["handle"], kept=True)  # the worker may remove its own from now on
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ struct mq_export {
 	uint64_t handle;
 	int64_t used_ms;
 	int64_t picture;   /* the job whose whole picture this is, or 0 */
-	uint64_t read_to;  /* read without a gap up to here */
 	/* settled once `done` is true; until then the preparing thread's own */
 	atomic_bool done;
 	enum mq_status status;
@@ -361,16 +360,14 @@ enum mq_status mq_export_read(struct mq_exports *xs, uint64_t handle, uint64_t o
 	if (n < 0)
 		return mq_fail_errno(err, errno, "reading a download");
 	*got = (size_t)n;
-	if (offset <= x->read_to && offset + (uint64_t)n > x->read_to)
-		x->read_to = offset + (uint64_t)n;
 	return MQ_OK;
 }
 
-int64_t mq_export_whole_read(struct mq_exports *xs, uint64_t handle)
+int64_t mq_export_picture(struct mq_exports *xs, uint64_t handle)
 {
 	const struct mq_export *x = *find(xs, handle);
 
-	return x && atomic_load(&x->done) && x->read_to == x->file.bytes ? x->picture : 0;
+	return x ? x->picture : 0;
 }
 
 void mq_export_end(struct mq_exports *xs, uint64_t handle)

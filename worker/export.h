@@ -47,9 +47,8 @@ enum mq_status mq_export_poll(struct mq_exports *exports, uint64_t handle, int64
 enum mq_status mq_export_read(struct mq_exports *exports, uint64_t handle, uint64_t offset,
                               void *buffer, size_t len, int64_t now_ms, size_t *got,
                               struct mq_error *err);
-/* The job whose picture has now been read whole, from the first byte to the last, through this handle;
- * 0: not (yet), or something else. */
-int64_t mq_export_whole_read(struct mq_exports *exports, uint64_t handle);
+/* The job whose whole picture this handle is for; 0: none, or no such handle. */
+int64_t mq_export_picture(struct mq_exports *exports, uint64_t handle);
 /* A handle for a file that the main thread makes itself. It tells how far it is, false: nobody waits for it
  * any more; and gives the file, which is taken over, or (fd -1) status and err, why there is none.
  * MQ_EBUSY, MQ_ENOMEM_HOST. */

@@ -120,23 +120,6 @@ enum mq_status mq_verb_poll(struct mq_call *c, struct mq_error *err)
 	return s ? s : answer_export(c, &x, err);
 }
 
-/* Somebody has had a whole picture. That this could not be written down is no reason to fail a read: the
- * picture is only kept for longer. */
-static void note_fetched(struct mq_call *c, uint64_t handle)
-{
-	int64_t job = mq_export_whole_read(c->v->exports, handle);
-	struct mq_job_row row;
-	struct mq_error why;
-	enum mq_status s;
-
-	if (!job || mq_store_job_get(c->v->store, job, &row, &why))
-		return;
-	s = row.fetched_ms ? MQ_OK : mq_store_job_fetched(c->v->store, job, mq_clock_wall_ms(), &why);
-	mq_job_row_clear(&row);
-	if (s)
-		mq_log(MQ_LOG_WARN, "job %lld was fetched: %s", (long long)job, why.text);
-}
-
 enum mq_status mq_verb_read(struct mq_call *c, struct mq_error *err)
 {
 	json_int_t handle, offset, length;
@@ -161,22 +144,44 @@ enum mq_status mq_verb_read(struct mq_call *c, struct mq_error *err)
 	}
 	c->answer->data = buffer;
 	c->answer->data_len = got;
-	note_fetched(c, (uint64_t)handle);
 	return mq_verb_reply(c,
 	             json_pack("{s:I, s:I}", "bytes", (json_int_t)got, "crc32",
 	                       (json_int_t)crc32(crc32(0, NULL, 0), buffer, (uInt)got)),
 	             err);
 }
 
+/* Somebody says that a whole picture of this handle lies safe with them; they may have read it through an
+ * earlier handle. False: it is another handle, or this could not be written down: the picture is only kept
+ * for longer then. */
+static bool note_fetched(struct mq_call *c, uint64_t handle)
+{
+	int64_t job = mq_export_picture(c->v->exports, handle);
+	struct mq_job_row row;
+	struct mq_error why;
+	enum mq_status s;
+
+	if (!job || mq_store_job_get(c->v->store, job, &row, &why))
+		return false;
+	s = row.fetched_ms ? MQ_OK : mq_store_job_fetched(c->v->store, job, mq_clock_wall_ms(), &why);
+	mq_job_row_clear(&row);
+	if (s)
+		mq_log(MQ_LOG_WARN, "job %lld was fetched: %s", (long long)job, why.text);
+	return !s;
+}
+
 enum mq_status mq_verb_close(struct mq_call *c, struct mq_error *err)
 {
 	json_int_t handle;
+	bool kept, counts;
 	enum mq_status s = mq_arg_int(c, "handle", 1, INT64_MAX, &handle, err);
 
+	if (!s)
+		s = mq_arg_bool(c, "kept", &kept, err);
 	if (s)
 		return s;
+	counts = kept && note_fetched(c, (uint64_t)handle);
 	mq_export_end(c->v->exports, (uint64_t)handle);
-	return mq_verb_reply(c, json_object(), err);
+	return mq_verb_reply(c, kept ? json_pack("{s:b}", "kept", counts) : json_object(), err);
 }
 
 enum mq_status mq_verb_backup(struct mq_call *c, struct mq_error *err)

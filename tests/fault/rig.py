@@ -137,9 +137,9 @@ class Client:
             check(said["crc32"] == zlib.crc32(part) and said["bytes"] == len(part) > 0,
                   f"{what} of job {job}, byte {data.tell()}: another CRC-32 than was sent")
             data.write(part)
-        self.call("close", handle=state["handle"])
         found = hashlib.sha256(data.getvalue()).hexdigest()
         check(state["sha256"] in (None, found), f"{what} of job {job} has SHA-256 {found}")
+        self.call("close", handle=state["handle"], kept=True)
         return data.getvalue()
 
     def outputs(self, job, spec):

@@ -6,6 +6,17 @@ test_setup() {
 	start_worker
 }
 
+# Some MiB, so that a reader that stops makes the client stop in the middle.
+BIG=(--size=2000 --view=-0.7454,-0.7444,0.1126,0.1136 --iterations=3000)
+
+fetched() {
+	[ "$(field "$1" '.fetched | type')" = string ]
+}
+
+unfetched() {
+	[ "$(field "$1" .fetched)" = null ]
+}
+
 @test "a picture is fetched whole, and every reader opens it" {
 	submit_and_wait "${SMALL[@]}"
 	mq fetch 1 -o p.png
@@ -126,4 +137,82 @@ assert (np.load("part.npy") == c[1000:1100, 500:524]).all()'
 	submit_and_wait "${SMALL[@]}"
 	submit_and_wait "${SMALL[@]}" --keep-counts
 	[ "$(field 1 .output.sha256)" = "$(field 2 .output.sha256)" ]
+}
+
+@test "a picture counts as fetched once it lies whole at the client, not before" {
+	submit_and_wait "${SMALL[@]}"
+	submit_and_wait "${SMALL[@]}"
+	refused 1 "No space" mq fetch 1 -o /dev/full --force
+	unfetched 1
+	expect 1 bash -c 'mandelq fetch 1 -o - >/dev/full'
+	unfetched 1
+	# somebody else makes the file meanwhile
+	kill -STOP "$WORKER"
+	mq fetch 1 -o p.png 3>&- 4>&- &
+	sleep 0.5
+	echo mine >p.png
+	kill -CONT "$WORKER"
+	code=0
+	wait $! || code=$?
+	[ "$code" = 1 ]
+	[ "$(cat p.png)" = mine ]
+	unfetched 1
+	# the file may not grow so far
+	run bash -c 'ulimit -c 0 -f 4; exec mandelq fetch 1 -o q.png'
+	[ "$status" != 0 ]
+	unfetched 1
+	refused 1 "nobody has fetched" mq remove 1
+	[ "$(ls -A)" = p.png ]
+	mq fetch 1 -o p.png --force
+	fetched 1
+	mq remove 1
+	mq fetch 2 -o - >q.png
+	fetched 2
+	[ "$(sha q.png)" = "$(sha p.png)" ]
+	[ "$(ls -A)" = "$(printf 'p.png\nq.png')" ]
+}
+
+@test "a fetch that goes on with another worker counts, and one that read all is not enough" {
+	submit_and_wait "${BIG[@]}"
+	mkfifo pipe
+	mandelq fetch 1 -o - >pipe 3>&- 4>&- &
+	client=$!
+	exec 5<pipe
+	head -c 100000 <&5 >got
+	kill_worker
+	start_worker
+	cat <&5 >>got
+	exec 5<&-
+	wait "$client"
+	[ "$(sha got)" = "$(field 1 .output.sha256)" ]
+	fetched 1
+	mq remove 1
+	# a client that says nothing, and one that says it of something else
+	submit_and_wait "${SMALL[@]}" --keep-counts
+	WORKER=$WORKER timeout 60 "$PYTHON" -c "
+import sys
+sys.path.insert(0, '$BATS_TEST_DIRNAME')
+from hostile import *
+
+def opened(what='picture', **more):
+    return call('open', id=2, what=what, **more)['result']
+
+def close(x, **more):
+    return call('close', handle=x['handle'], **more)['result']
+
+def fetched():
+    return call('status', ids=[2])['result']['jobs'][0]['fetched']
+
+x = opened()
+assert call('read', handle=x['handle'], offset=0, length=1 << 20)['result']['bytes'] == x['bytes']
+assert close(x) == {} and close(opened(), kept=False) == {}
+for y in opened('preview'), opened('counts'), opened(region=[0, 0, 300, 200]), x:
+    assert close(y, kept=True) == {'kept': False}
+assert call('close', handle=opened()['handle'], kept=1)['status'] == 'invalid'
+assert fetched() is None
+assert close(opened(), kept=True) == {'kept': True}
+first = fetched()
+assert first
+assert close(opened(), kept=True) == {'kept': True} and fetched() == first
+os._exit(0)"
 }

@@ -9,6 +9,8 @@ CLIENT=$MQ_TOP/examples/client.py
 	run "$PYTHON" "$CLIENT" "ipc://$MANDELQ_STATE_DIR/mandelqd.sock" theirs.png width=1300 height=1000 \
 		'view=["-2.25","0.75","-1","1"]' iterations=500 'palette="spectrum"'
 	[ "$status" = 0 ] && [ -z "$output" ] || { echo "exit $status: $output"; return 1; }
+	# it has told the worker that it keeps it
+	[ "$(field 1 '.fetched | type')" = string ]
 	id=$(submit_and_wait --size=1300x1000 --view=-2.25,0.75,-1,1 --iterations=500 --palette=spectrum)
 	mq fetch -o ours.png "$id"
 	cmp ours.png theirs.png
