@@ -1,24 +1,30 @@
-/* target: temporary file, fsync, rename, fsync of the directory. Called by download.c, cmd_fetch.c and
- * cmd_render.c. Errors are about local files, so none is MQ_ENOENT (that is a missing job). */
+/* target: a file without a name where there can be one, so that a kill leaves nothing behind; else a
+ * temporary one beside it. Then fsync, its name, fsync of the directory. Called by download.c, cmd_fetch.c
+ * and cmd_render.c. Errors are about local files, so none is MQ_ENOENT (that is a missing job). */
 #include "config.h"
 
 #include "client/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/interrupt.h"
 
+#define TEMPORARY ".mandelq-"
+
 struct mq_target {
-	char *path, *temporary; /* temporary: NULL when written directly */
+	char *path, *name; /* name: the last part of path; NULL when written directly */
+	char temporary[sizeof(TEMPORARY) + 16]; /* its name meanwhile; empty: it has none */
 	int fd, dir;
 	bool force, direct;
 };
@@ -119,32 +125,74 @@ static mode_t usual_mode(void)
 	return 0666 & ~mask;
 }
 
+/* Calls make with new names until one is free; it makes the file of that name. False: errno. */
+static bool make_temporary(struct mq_target *t, int (*make)(struct mq_target *t, const char *name))
+{
+	char name[sizeof(t->temporary)];
+	int rc = -1;
+
+	for (int tries = 0; rc != 0 && tries < 100; tries++) {
+		uint64_t number;
+
+		if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+			return false;
+		snprintf(name, sizeof(name), TEMPORARY "%016" PRIx64, number);
+		rc = make(t, name);
+		if (rc != 0 && errno != EEXIST)
+			return false;
+	}
+	if (rc == 0)
+		memcpy(t->temporary, name, sizeof(name));
+	return rc == 0;
+}
+
+static int make_file(struct mq_target *t, const char *name)
+{
+	t->fd = openat(t->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return t->fd >= 0 ? 0 : -1;
+}
+
+/* A name for the file that has none: linkat() by descriptor alone would need a capability. */
+static int link_file(struct mq_target *t, const char *name)
+{
+	char self[40];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", t->fd);
+	return linkat(AT_FDCWD, self, t->dir, name, AT_SYMLINK_FOLLOW);
+}
+
+/* False where the file system has no such files, or /proc is not there to name it by later. */
+static bool open_unnamed(struct mq_target *t)
+{
+	struct stat st;
+	char self[40];
+
+	t->fd = openat(t->dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+	if (t->fd < 0)
+		return false;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", t->fd);
+	if (stat(self, &st) == 0)
+		return true;
+	close(t->fd);
+	t->fd = -1;
+	return false;
+}
+
 static enum mq_status open_temporary(struct mq_target *t, struct mq_error *err)
 {
-	char *dir = NULL, *base = NULL;
+	char *dir = NULL;
 	enum mq_status status = MQ_OK;
 
-	if (!split(t->path, &dir, &base))
+	if (!split(t->path, &dir, &t->name))
 		return no_memory(err);
 	t->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dir < 0)
 		status = fail(err, "cannot open the directory", dir);
-	else if (asprintf(&t->temporary, "%s/.mandelq-XXXXXX", strcmp(dir, "/") ? dir : "") < 0)
-		status = no_memory(err);
-	if (status == MQ_OK) {
-		t->fd = mkostemp(t->temporary, O_CLOEXEC);
-		if (t->fd < 0) {
-			status = fail(err, "cannot make a file in", dir);
-			free(t->temporary);
-			t->temporary = NULL;
-		} else if (fchmod(t->fd, usual_mode()) != 0) {
-			status = fail(err, "cannot set the mode of", t->temporary);
-		}
-	} else {
-		t->temporary = NULL;
-	}
+	else if (!open_unnamed(t) && !make_temporary(t, make_file))
+		status = fail(err, "cannot make a file in", dir);
+	else if (fchmod(t->fd, usual_mode()) != 0)
+		status = fail(err, "cannot set the mode of a file in", dir);
 	free(dir);
-	free(base);
 	return status;
 }
 
@@ -225,42 +273,64 @@ enum mq_status mq_target_write(struct mq_target *target, const void *bytes, size
 	return MQ_OK;
 }
 
-/* Gives the temporary file its name; without force only if there is no such file. */
-static enum mq_status give_name(struct mq_target *t, struct mq_error *err)
+/* The file has path as its only name when this succeeds. */
+static int rename_file(struct mq_target *t)
 {
 	int rc;
 
 	if (t->force) {
-		rc = rename(t->temporary, t->path);
+		rc = renameat(t->dir, t->temporary, t->dir, t->name);
 	} else {
-		rc = renameat2(AT_FDCWD, t->temporary, AT_FDCWD, t->path, RENAME_NOREPLACE);
+		rc = renameat2(t->dir, t->temporary, t->dir, t->name, RENAME_NOREPLACE);
 		if (rc != 0 && (errno == EINVAL || errno == ENOSYS)) { /* not on this file system */
-			rc = link(t->temporary, t->path);
+			rc = linkat(t->dir, t->temporary, t->dir, t->name, 0);
 			if (rc == 0)
-				rc = unlink(t->temporary);
+				rc = unlinkat(t->dir, t->temporary, 0);
 		}
-		if (rc != 0 && errno == EEXIST)
-			return mq_fail(err, MQ_ESTATE,
-				       "%s has appeared meanwhile; --force replaces it", t->path);
 	}
-	if (rc != 0)
-		return fail(err, "cannot give a file its name", t->path);
-	free(t->temporary);
-	t->temporary = NULL;
-	return MQ_OK;
+	if (rc == 0)
+		t->temporary[0] = '\0';
+	return rc;
+}
+
+/* Gives the file its name; without force only if there is no such file. */
+static enum mq_status give_name(struct mq_target *t, struct mq_error *err)
+{
+	int rc = -1;
+
+	if (t->temporary[0]) {
+		rc = rename_file(t);
+	} else {
+		rc = link_file(t, t->name);
+		/* A link cannot replace a file, so there is a second name for a moment. */
+		if (rc != 0 && errno == EEXIST && t->force)
+			rc = make_temporary(t, link_file) ? rename_file(t) : -1;
+	}
+	if (rc != 0 && errno == EEXIST && !t->force)
+		return mq_fail(err, MQ_ESTATE, "%s has appeared meanwhile; --force replaces it", t->path);
+	return rc == 0 ? MQ_OK : fail(err, "cannot give a file its name", t->path);
+}
+
+/* What is written directly may be a pipe, which has no sync. */
+static enum mq_status commit_direct(struct mq_target *t, struct mq_error *err)
+{
+	int rc;
+
+	if (fsync(t->fd) != 0 && errno != EINVAL && errno != EROFS)
+		return fail(err, "cannot write", t->path);
+	rc = close(t->fd);
+	t->fd = -1;
+	return rc == 0 ? MQ_OK : fail(err, "cannot write", t->path);
 }
 
 enum mq_status mq_target_commit(struct mq_target *target, struct mq_error *err)
 {
-	enum mq_status status = MQ_OK;
+	enum mq_status status;
 
-	if (!target->direct && fsync(target->fd) != 0)
+	if (target->direct)
+		return commit_direct(target, err);
+	if (fsync(target->fd) != 0)
 		return fail(err, "cannot write", target->path);
-	if (close(target->fd) != 0)
-		status = fail(err, "cannot write", target->path);
-	target->fd = -1;
-	if (status != MQ_OK || target->direct)
-		return status;
 	status = give_name(target, err);
 	/* Some file systems have no sync of directories; the file itself is safe. */
 	if (status == MQ_OK && fsync(target->dir) != 0 && errno != EINVAL)
@@ -274,11 +344,11 @@ void mq_target_close(struct mq_target *target)
 		return;
 	if (target->fd >= 0)
 		close(target->fd);
-	if (target->temporary)
-		unlink(target->temporary);
+	if (target->temporary[0])
+		(void)unlinkat(target->dir, target->temporary, 0);
 	if (target->dir >= 0)
 		close(target->dir);
-	free(target->temporary);
+	free(target->name);
 	free(target->path);
 	free(target);
 }

@@ -216,3 +216,38 @@ assert first
 assert close(opened(), kept=True) == {'kept': True} and fetched() == first
 os._exit(0)"
 }
+
+@test "a fetch that is killed leaves nothing beside its file" {
+	"$PYTHON" -c 'import os; os.open(".", os.O_TMPFILE | os.O_WRONLY)' || skip "no files without a name here"
+	# a worker that has a picture, and then says no more
+	"$PYTHON" -c '
+import json, sys, zmq
+s = zmq.Context().socket(zmq.ROUTER)
+s.bind(sys.argv[1])
+peer, request = s.recv_multipart()
+reply = {"handle": 1, "ready": True, "progress": 1, "bytes": 3, "sha256": "0" * 64}
+s.send_multipart([peer, json.dumps({"mandelq": 1, "seq": json.loads(request)["seq"], "status": "ok",
+                                    "result": reply}).encode()])
+s.recv_multipart()
+open("asked", "w")
+s.poll(20000)
+' "ipc://$ROOT/fake" 3>&- 4>&- &
+	until_true 10 test -S "$ROOT/fake"
+	MANDELQ_ENDPOINT=ipc://$ROOT/fake mandelq fetch 1 -o p.png 3>&- 4>&- &
+	client=$!
+	until_true 10 test -e asked
+	find -L "/proc/$client/fd" -type f ! -perm 000 -links 0 | grep -q .
+	kill -9 "$client"
+	wait "$client" || true
+	[ "$(ls -A)" = asked ]
+}
+
+@test "a file that is replaced has the usual permissions and one name" {
+	submit_and_wait "${SMALL[@]}"
+	echo old >p.png
+	chmod 600 p.png
+	(umask 027; mq fetch 1 -o p.png --force; mq fetch 1 -o q.png)
+	[ "$(stat -c '%a %h' p.png q.png)" = "$(printf '640 1\n640 1')" ]
+	cmp p.png q.png
+	[ "$(ls -A)" = "$(printf 'p.png\nq.png')" ]
+}
