@@ -21,6 +21,7 @@
 #include "client/interrupt.h"
 
 #define TEMPORARY ".mandelq-"
+#define LINKS_MAX 40 /* as the kernel follows */
 
 struct mq_target {
 	char *path, *name; /* name: the last part of path; NULL when written directly */
@@ -80,6 +81,42 @@ static enum mq_status absolute(const char *file, char **path, struct mq_error *e
 	return status;
 }
 
+/* The file that a symbolic link, of which nothing need be there, stands for in the end. */
+static enum mq_status follow(const char *link, char **path, struct mq_error *err)
+{
+	char target[PATH_MAX], *at = strdup(link);
+	enum mq_status status = MQ_OK;
+	ssize_t len = 0;
+	int links = 0;
+
+	while (at && (len = readlink(at, target, sizeof(target))) >= 0 && links++ < LINKS_MAX) {
+		char *dir = NULL, *base = NULL, *next = NULL;
+
+		if ((size_t)len == sizeof(target) || len == 0)
+			break;
+		if (target[0] == '/')
+			next = strndup(target, (size_t)len);
+		else if (!split(at, &dir, &base) || asprintf(&next, "%s/%.*s", dir, (int)len, target) < 0)
+			next = NULL;
+		free(dir);
+		free(base);
+		free(at);
+		at = next;
+	}
+	if (!at) {
+		status = no_memory(err);
+	} else if (len >= 0) {
+		errno = ELOOP;
+		status = fail(err, "cannot follow", link);
+	} else if (at[strlen(at) - 1] == '/') {
+		status = mq_fail(err, MQ_EIO, "cannot write %s: it leads to no file's name", link);
+	} else {
+		status = absolute(at, path, err);
+	}
+	free(at);
+	return status;
+}
+
 enum mq_status mq_target_check(const char *file, bool force, char **path, struct mq_error *err)
 {
 	struct stat st;
@@ -106,7 +143,9 @@ enum mq_status mq_target_check(const char *file, bool force, char **path, struct
 			*path = realpath(file, NULL);
 			return *path ? MQ_OK : fail(err, "cannot write", file);
 		}
-		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+		if (S_ISLNK(st.st_mode))
+			return follow(file, path, err);
+		if (!S_ISREG(st.st_mode)) {
 			*path = realpath(file, NULL);
 			return *path ? MQ_OK : fail(err, "cannot write", file);
 		}
@@ -196,6 +235,18 @@ static enum mq_status open_temporary(struct mq_target *t, struct mq_error *err)
 	return status;
 }
 
+/* One that is not open for writing would never become ready to be written. */
+static enum mq_status open_stdout(struct mq_target *t, struct mq_error *err)
+{
+	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+	if (flags >= 0 && ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH)))
+		errno = EBADF;
+	else if (flags >= 0)
+		t->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	return t->fd >= 0 ? MQ_OK : fail(err, "cannot use", "standard output");
+}
+
 enum mq_status mq_target_open(const char *path, bool force, struct mq_target **out,
 			      struct mq_error *err)
 {
@@ -212,9 +263,7 @@ enum mq_status mq_target_open(const char *path, bool force, struct mq_target **o
 		status = no_memory(err);
 	} else if (strcmp(path, "-") == 0) {
 		t->direct = true;
-		t->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-		if (t->fd < 0)
-			status = fail(err, "cannot use", "standard output");
+		status = open_stdout(t, err);
 	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		t->direct = true;
 		t->fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY |
@@ -231,8 +280,9 @@ enum mq_status mq_target_open(const char *path, bool force, struct mq_target **o
 	return status;
 }
 
-/* Waits until a pipe takes PIPE_BUF bytes, or a signal comes. */
-static enum mq_status wait_writable(struct mq_target *t, struct mq_error *err)
+/* Waits until a pipe takes PIPE_BUF bytes, or a signal comes. *broken: there is nothing to wait for, and a
+ * write that would wait is a failure. */
+static enum mq_status wait_writable(struct mq_target *t, bool *broken, struct mq_error *err)
 {
 	struct pollfd items[2] = {
 		{ .fd = t->fd, .events = POLLOUT },
@@ -245,6 +295,7 @@ static enum mq_status wait_writable(struct mq_target *t, struct mq_error *err)
 			return fail(err, "cannot wait for", t->path);
 		status = mq_interrupt_check(err);
 	}
+	*broken = items[0].revents & (POLLERR | POLLHUP | POLLNVAL);
 	return status;
 }
 
@@ -256,14 +307,15 @@ enum mq_status mq_target_write(struct mq_target *target, const void *bytes, size
 
 	while (len > 0) {
 		size_t part = target->direct && len > PIPE_BUF ? PIPE_BUF : len;
+		bool broken = false;
 		ssize_t n;
 
 		if (target->direct)
-			status = wait_writable(target, err);
+			status = wait_writable(target, &broken, err);
 		if (status != MQ_OK)
 			return status;
 		n = write(target->fd, p, part);
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
+		if (n < 0 && errno != EINTR && (errno != EAGAIN || broken))
 			return fail(err, "cannot write", target->path);
 		if (n > 0) {
 			p += n;

@@ -251,3 +251,37 @@ s.poll(20000)
 	cmp p.png q.png
 	[ "$(ls -A)" = "$(printf 'p.png\nq.png')" ]
 }
+
+@test "--force writes through symbolic links, whether their file is there or not" {
+	submit_and_wait "${SMALL[@]}"
+	mkdir folder
+	echo old >folder/old.png
+	ln -s folder/old.png good.png
+	ln -s new.png folder/second
+	ln -s folder/second dangling.png
+	ln -s loop.png loop.png
+	ln -s nowhere/p.png lost.png
+	for link in good dangling loop lost; do
+		refused 1 exists mq fetch 1 -o $link.png
+	done
+	for link in good dangling; do
+		mq fetch 1 -o $link.png --force
+		[ -L $link.png ]
+	done
+	[ -L folder/second ]
+	for file in old new; do
+		[ ! -L folder/$file.png ]
+		[ "$(sha folder/$file.png)" = "$(field 1 .output.sha256)" ]
+	done
+	refused 1 loop.png mq fetch 1 -o loop.png --force
+	refused 1 nowhere mq fetch 1 -o lost.png --force
+	[ -L loop.png ] && [ -L lost.png ]
+	[ "$(ls -A folder)" = "$(printf 'new.png\nold.png\nsecond')" ]
+}
+
+@test "standard output that nobody can write to is no reason to wait" {
+	submit_and_wait "${SMALL[@]}"
+	run timeout 20 bash -c 'mandelq fetch 1 -o - 1< <(exec sleep 19 3>&- 4>&-)'
+	[ "$status" = 1 ] && [[ $output == *"standard output"* ]] || { echo "exit $status: $output"; return 1; }
+	unfetched 1
+}
