@@ -20,7 +20,8 @@ struct mq_export {
 	struct mq_export *queued;  /* in the list of those to prepare */
 	uint64_t handle;
 	int64_t used_ms;
-	int64_t picture;   /* the job whose whole picture this is, or 0 */
+	int64_t job;       /* 0: none */
+	bool picture;      /* all of it */
 	/* settled once `done` is true; until then the preparing thread's own */
 	atomic_bool done;
 	enum mq_status status;
@@ -192,8 +193,7 @@ static enum mq_status begin_whole(struct mq_export *x, const struct mq_export_re
 	if (x->file.fd < 0 || fstat(x->file.fd, &st))
 		return mq_fail_errno(err, errno, "%s of job %lld", mq_part_source(q->what), (long long)q->job);
 	x->file.bytes = (uint64_t)st.st_size;
-	if (q->what == MQ_EXPORT_PICTURE)
-		x->picture = q->job;
+	x->picture = q->what == MQ_EXPORT_PICTURE;
 	if (q->sha256)
 		snprintf(x->file.sha256, sizeof x->file.sha256, "%s", q->sha256);
 	atomic_store(&x->done, true);
@@ -302,6 +302,7 @@ enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_req
 
 	if (s)
 		return s;
+	x->job = q->job;
 	s = mq_statedir_job(xs->dir->pictures_fd, q->job, MQ_MAKE_NOT, &x->file.source_dir, err);
 	if (!s)
 		s = whole ? begin_whole(x, q, err) : begin_part(xs, x, q, err);
@@ -363,11 +364,12 @@ enum mq_status mq_export_read(struct mq_exports *xs, uint64_t handle, uint64_t o
 	return MQ_OK;
 }
 
-int64_t mq_export_picture(struct mq_exports *xs, uint64_t handle)
+int64_t mq_export_job(struct mq_exports *xs, uint64_t handle, bool *whole)
 {
 	const struct mq_export *x = *find(xs, handle);
 
-	return x ? x->picture : 0;
+	*whole = x && x->picture;
+	return x ? x->job : 0;
 }
 
 void mq_export_end(struct mq_exports *xs, uint64_t handle)

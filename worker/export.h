@@ -36,7 +36,8 @@ struct mq_export_state {
 	char sha256[65];   /* when ready; empty: not known */
 };
 
-/* MQ_EBUSY: MQ_EXPORT_MAX are open. MQ_EIO, MQ_ENOENT, MQ_ENOMEM_HOST. */
+/* MQ_EBUSY: MQ_EXPORT_MAX are open. MQ_ENOENT: the job's
+ * file is not there. MQ_EIO, MQ_ENOMEM_HOST. */
 enum mq_status mq_export_begin(struct mq_exports *exports, const struct mq_export_request *request,
                                int64_t now_ms, struct mq_export_state *out, struct mq_error *err);
 /* MQ_ESTALE: no such handle (any more). Preparing that failed gives its own status, and the handle
@@ -47,8 +48,8 @@ enum mq_status mq_export_poll(struct mq_exports *exports, uint64_t handle, int64
 enum mq_status mq_export_read(struct mq_exports *exports, uint64_t handle, uint64_t offset,
                               void *buffer, size_t len, int64_t now_ms, size_t *got,
                               struct mq_error *err);
-/* The job whose whole picture this handle is for; 0: none, or no such handle. */
-int64_t mq_export_picture(struct mq_exports *exports, uint64_t handle);
+/* The job that this handle is for; 0: none, or no such handle. *whole: it is for all of the picture. */
+int64_t mq_export_job(struct mq_exports *exports, uint64_t handle, bool *whole);
 /* A handle for a file that the main thread makes itself. It tells how far it is, false: nobody waits for it
  * any more; and gives the file, which is taken over, or (fd -1) status and err, why there is none.
  * MQ_EBUSY, MQ_ENOMEM_HOST. */

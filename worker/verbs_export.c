@@ -78,6 +78,21 @@ static enum mq_status check_ready(const struct mq_job_row *row, enum mq_export_w
 	return MQ_OK;
 }
 
+/* A file that is not there: its job is not there either, or something has happened to it. */
+static enum mq_status explain(struct mq_call *c, int64_t job, enum mq_status s, struct mq_error *err)
+{
+	struct mq_error why = s ? *err : (struct mq_error){""};
+	struct mq_job_row row;
+
+	if (s != MQ_ENOENT || !job)
+		return s;
+	s = mq_store_job_get(c->v->store, job, &row, err);
+	if (s)
+		return s;
+	mq_job_row_clear(&row);
+	return mq_fail(err, MQ_ECORRUPT, "files of job %lld are missing: %s", (long long)job, why.text);
+}
+
 enum mq_status mq_verb_open(struct mq_call *c, struct mq_error *err)
 {
 	struct mq_export_request q = {0};
@@ -104,7 +119,7 @@ enum mq_status mq_verb_open(struct mq_call *c, struct mq_error *err)
 	q.region = given ? &region : NULL;
 	q.sha256 = q.what == MQ_EXPORT_PICTURE ? row.output_sha256 : NULL;
 	if (!s)
-		s = mq_export_begin(c->v->exports, &q, c->now_ms, &x, err);
+		s = explain(c, id, mq_export_begin(c->v->exports, &q, c->now_ms, &x, err), err);
 	mq_job_row_clear(&row);
 	return s ? s : answer_export(c, &x, err);
 }
@@ -113,17 +128,23 @@ enum mq_status mq_verb_poll(struct mq_call *c, struct mq_error *err)
 {
 	struct mq_export_state x;
 	json_int_t handle;
+	int64_t job;
+	bool whole;
 	enum mq_status s = mq_arg_int(c, "handle", 1, INT64_MAX, &handle, err);
 
-	if (!s)
-		s = mq_export_poll(c->v->exports, (uint64_t)handle, c->now_ms, &x, err);
+	if (s)
+		return s;
+	job = mq_export_job(c->v->exports, (uint64_t)handle, &whole); /* a failure takes the handle */
+	s = explain(c, job, mq_export_poll(c->v->exports, (uint64_t)handle, c->now_ms, &x, err), err);
 	return s ? s : answer_export(c, &x, err);
 }
 
 enum mq_status mq_verb_read(struct mq_call *c, struct mq_error *err)
 {
 	json_int_t handle, offset, length;
+	int64_t job;
 	void *buffer;
+	bool whole;
 	size_t got;
 	enum mq_status s = mq_arg_int(c, "handle", 1, INT64_MAX, &handle, err);
 
@@ -136,8 +157,10 @@ enum mq_status mq_verb_read(struct mq_call *c, struct mq_error *err)
 	buffer = malloc((size_t)length);
 	if (!buffer)
 		return mq_verb_memory(err);
+	job = mq_export_job(c->v->exports, (uint64_t)handle, &whole);
 	s = mq_export_read(c->v->exports, (uint64_t)handle, (uint64_t)offset, buffer, (size_t)length,
 	                   c->now_ms, &got, err);
+	s = explain(c, job, s, err);
 	if (s) {
 		free(buffer);
 		return s;
@@ -155,12 +178,13 @@ enum mq_status mq_verb_read(struct mq_call *c, struct mq_error *err)
  * for longer then. */
 static bool note_fetched(struct mq_call *c, uint64_t handle)
 {
-	int64_t job = mq_export_picture(c->v->exports, handle);
+	bool whole;
+	int64_t job = mq_export_job(c->v->exports, handle, &whole);
 	struct mq_job_row row;
 	struct mq_error why;
 	enum mq_status s;
 
-	if (!job || mq_store_job_get(c->v->store, job, &row, &why))
+	if (!job || !whole || mq_store_job_get(c->v->store, job, &row, &why))
 		return false;
 	s = row.fetched_ms ? MQ_OK : mq_store_job_fetched(c->v->store, job, mq_clock_wall_ms(), &why);
 	mq_job_row_clear(&row);

@@ -285,3 +285,38 @@ s.poll(20000)
 	[ "$status" = 1 ] && [[ $output == *"standard output"* ]] || { echo "exit $status: $output"; return 1; }
 	unfetched 1
 }
+
+# exports CODE: Python with call(), and ready(HANDLE) as a reply says when it is or why not.
+exports() {
+	WORKER=$WORKER timeout 60 "$PYTHON" -c "
+import sys
+sys.path.insert(0, '$BATS_TEST_DIRNAME')
+from hostile import *
+
+def ready(opened):
+    while opened['status'] == 'ok' and not opened['result']['ready']:
+        time.sleep(0.02)
+        opened = call('poll', handle=opened['result']['handle'])
+    return opened
+$1
+os._exit(0)"
+}
+
+@test "a job that is removed while its counts are made ready is not there" {
+	submit_and_wait --size=4000 --view=-2,2,-2,2 --iterations=20 --palette=gray --keep-counts
+	submit_and_wait "${SMALL[@]}" --keep-counts
+	exports '
+many = [call("open", id=1, what="counts") for _ in range(3)]
+late = [call("open", id=2, what="counts"), call("open", id=2, what="picture", region=[0, 0, 9, 9])]
+assert call("remove", id=2, force=True)["status"] == "ok"
+while os.path.exists(STATE + "/pictures/2"):
+    time.sleep(0.001)
+for x in late:
+    reply = ready(x)
+    assert (reply["status"], reply["error"]) == ("no-such-job", "no job 2"), reply
+    assert call("poll", handle=x["result"]["handle"])["status"] == "stale"
+# a file that is missing is no job that is
+os.unlink(STATE + "/pictures/1/counts.mqc")
+reply = ready(call("open", id=1, what="counts"))
+assert reply["status"] == "corrupt" and "job 1" in reply["error"], reply'
+}
