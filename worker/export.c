@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/failpoint.h"
+#include "worker/space.h"
 #include "worker/watchdog.h"
 
 struct mq_export {
@@ -22,6 +23,7 @@ struct mq_export {
 	int64_t used_ms;
 	int64_t job;       /* 0: none */
 	bool picture;      /* all of it */
+	uint64_t estimate; /* bytes that the file may take */
 	/* settled once `done` is true; until then the preparing thread's own */
 	atomic_bool done;
 	enum mq_status status;
@@ -200,6 +202,38 @@ static enum mq_status begin_whole(struct mq_export *x, const struct mq_export_re
 	return MQ_OK;
 }
 
+/* Bytes that files which are being made do not hold yet. */
+static uint64_t promised(const struct mq_exports *xs)
+{
+	uint64_t sum = 0;
+	struct stat st;
+
+	for (const struct mq_export *x = xs->all; x; x = x->next)
+		if (x->file.job && !atomic_load(&x->done) && !fstat(x->file.fd, &st) &&
+		    (uint64_t)st.st_size < x->estimate)
+			sum += x->estimate - (uint64_t)st.st_size;
+	return sum;
+}
+
+enum mq_status mq_exports_room(struct mq_exports *xs, uint64_t bytes, const char *what, struct mq_error *err)
+{
+	return mq_space_beside(xs->dir, bytes, promised(xs), what, err);
+}
+
+static enum mq_status check_room(struct mq_exports *xs, struct mq_export *x, struct mq_error *err)
+{
+	bool region = x->file.what == MQ_EXPORT_PICTURE;
+	struct stat st = {0};
+	char what[64];
+
+	if (region && fstatat(x->file.source_dir, mq_part_source(x->file.what), &st, AT_SYMLINK_NOFOLLOW))
+		return mq_fail_errno(err, errno, "%s of job %lld", mq_part_source(x->file.what),
+		                     (long long)x->job);
+	x->estimate = mq_part_bytes(&x->file, (uint64_t)st.st_size);
+	snprintf(what, sizeof what, "%s of job %lld", region ? "this region" : "counts", (long long)x->job);
+	return mq_exports_room(xs, x->estimate, what, err);
+}
+
 /* An unnamed file in the work folder, and the job as the preparing thread needs it. */
 static enum mq_status begin_part(struct mq_exports *xs, struct mq_export *x,
                                  const struct mq_export_request *q, struct mq_error *err)
@@ -211,6 +245,10 @@ static enum mq_status begin_part(struct mq_exports *xs, struct mq_export *x,
 	x->file.what = q->what;
 	x->file.region = q->region ? *q->region
 	                           : (struct mq_region){0, 0, x->file.job->job->width, x->file.job->job->height};
+	s = check_room(xs, x, err);
+	if (s)
+		return s;
+
 	int e = mq_failpoint("export-create");
 
 	if (!e)

@@ -36,7 +36,7 @@ struct mq_export_state {
 	char sha256[65];   /* when ready; empty: not known */
 };
 
-/* MQ_EBUSY: MQ_EXPORT_MAX are open. MQ_ENOENT: the job's
+/* MQ_EBUSY: MQ_EXPORT_MAX are open. MQ_ENOSPC: what must be made first would not fit. MQ_ENOENT: the job's
  * file is not there. MQ_EIO, MQ_ENOMEM_HOST. */
 enum mq_status mq_export_begin(struct mq_exports *exports, const struct mq_export_request *request,
                                int64_t now_ms, struct mq_export_state *out, struct mq_error *err);
@@ -50,6 +50,9 @@ enum mq_status mq_export_read(struct mq_exports *exports, uint64_t handle, uint6
                               struct mq_error *err);
 /* The job that this handle is for; 0: none, or no such handle. *whole: it is for all of the picture. */
 int64_t mq_export_job(struct mq_exports *exports, uint64_t handle, bool *whole);
+/* MQ_ENOSPC when a file of so many bytes would not fit beside those that are being made. */
+enum mq_status mq_exports_room(struct mq_exports *exports, uint64_t bytes, const char *what,
+                               struct mq_error *err);
 /* A handle for a file that the main thread makes itself. It tells how far it is, false: nobody waits for it
  * any more; and gives the file, which is taken over, or (fd -1) status and err, why there is none.
  * MQ_EBUSY, MQ_ENOMEM_HOST. */

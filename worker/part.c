@@ -19,11 +19,24 @@
 #include "src/image/tilefile.h"
 #include "src/spare.h"
 
+#define PNG_EXTRA 65536 /* what is in the file beside pixels */
+
 const char *mq_part_source(enum mq_export_what what)
 {
 	static const char *const name[] = {"picture.png", "preview.png", "counts.mqc", "counts.mqc"};
 
 	return name[what];
+}
+
+uint64_t mq_part_bytes(const struct mq_part *p, uint64_t whole)
+{
+	uint64_t raw, packed = 2 * whole; /* it may be packed less well than the picture was */
+
+	if (p->what != MQ_EXPORT_PICTURE)
+		return MQ_NPY_HEADER_MAX + (uint64_t)p->region.width * p->region.height * 4;
+	raw = ((uint64_t)p->region.width * p->job->layout.channels + 1) * p->region.height;
+	raw += raw / 256;
+	return PNG_EXTRA + (raw < packed ? raw : packed);
 }
 
 /* Rows of the region, one after another; a strip is decoded when its first row is asked for. */

@@ -32,6 +32,8 @@ struct mq_part {
 
 /* The name, in its job's folder, of the file that a download of this kind comes from. */
 const char *mq_part_source(enum mq_export_what what);
+/* How many bytes it may come to; whole: those of the job's picture file. */
+uint64_t mq_part_bytes(const struct mq_part *part, uint64_t whole);
 /* Writes all of it. MQ_ECANCELLED: given up; MQ_EIO, MQ_ENOSPC, MQ_ENOENT, MQ_ENOMEM_HOST, MQ_ECORRUPT. */
 enum mq_status mq_part_make(struct mq_part *part, struct mq_error *err);
 

@@ -39,6 +39,12 @@ enum mq_status mq_space_free(const struct mq_statedir *dir, uint64_t *bytes, str
 	return look(dir, bytes, &total, err);
 }
 
+/* What jobs need to get on. */
+static uint64_t some_of(uint64_t total)
+{
+	return total / SOME_SHARE < SOME_BYTES ? total / SOME_SHARE : SOME_BYTES;
+}
+
 enum mq_status mq_space_some(const struct mq_statedir *dir, bool *some, struct mq_error *err)
 {
 	uint64_t available = 0, total = 0;
@@ -46,9 +52,26 @@ enum mq_status mq_space_some(const struct mq_statedir *dir, bool *some, struct m
 
 	if (s)
 		return s;
-	*some = available > 0 &&
-		available >= (total / SOME_SHARE < SOME_BYTES ? total / SOME_SHARE : SOME_BYTES);
+	*some = available > 0 && available >= some_of(total);
 	return MQ_OK;
+}
+
+enum mq_status mq_space_beside(const struct mq_statedir *dir, uint64_t bytes, uint64_t promised,
+			       const char *what, struct mq_error *err)
+{
+	uint64_t available = 0, total = 0, kept;
+	enum mq_status s = look(dir, &available, &total, err);
+
+	if (s)
+		return s;
+	kept = some_of(total) + promised;
+	if (available > kept && bytes <= available - kept)
+		return MQ_OK;
+	return mq_fail(err, MQ_ENOSPC,
+		       "%s may take %llu MiB on the disk of %s, which has %llu MiB free and keeps %llu of "
+		       "them for jobs and other downloads",
+		       what, (unsigned long long)(bytes >> 20) + 1, dir->path,
+		       (unsigned long long)(available >> 20), (unsigned long long)(kept >> 20) + 1);
 }
 
 enum mq_status mq_space_fits(const struct mq_statedir *dir, const struct mq_layout *layout,

@@ -1,5 +1,5 @@
-/* space: room on the disk of the state directory. Called by the main thread: at submit, and by the
- * scheduler while jobs are paused for want of it. */
+/* space: room on the disk of the state directory. Called by the main thread: at submit, before it makes
+ * files for downloads, and by the scheduler while jobs are paused for want of it. */
 #ifndef MQ_SPACE_H
 #define MQ_SPACE_H
 
@@ -20,5 +20,10 @@ enum mq_status mq_space_some(const struct mq_statedir *dir, bool *some, struct m
  * colour does. Most pictures need more: what runs out later pauses the job. */
 enum mq_status mq_space_fits(const struct mq_statedir *dir, const struct mq_layout *layout,
 			     bool keep_counts, struct mq_error *err);
+
+/* MQ_ENOSPC, with figures, when a file of so many bytes, named by what, would leave jobs less than
+ * mq_space_some asks for. promised: bytes that are spoken for, but not on the disk yet. */
+enum mq_status mq_space_beside(const struct mq_statedir *dir, uint64_t bytes, uint64_t promised,
+			       const char *what, struct mq_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -208,6 +209,19 @@ enum mq_status mq_verb_close(struct mq_call *c, struct mq_error *err)
 	return mq_verb_reply(c, kept ? json_pack("{s:b}", "kept", counts) : json_object(), err);
 }
 
+/* What the copy will hold is in these two. */
+static uint64_t database_bytes(const struct mq_call *c)
+{
+	static const char *const names[] = {"mandelq.db", "mandelq.db-wal"};
+	struct stat st;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (!fstatat(c->v->dir->fd, names[i], &st, AT_SYMLINK_NOFOLLOW))
+			sum += (uint64_t)st.st_size;
+	return sum;
+}
+
 enum mq_status mq_verb_backup(struct mq_call *c, struct mq_error *err)
 {
 	struct mq_export_state x;
@@ -215,6 +229,8 @@ enum mq_status mq_verb_backup(struct mq_call *c, struct mq_error *err)
 
 	if (!mq_verb_is_operator(c))
 		return mq_fail(err, MQ_EPERM, "only root and the worker's own user may copy the database");
-	s = mq_copying_begin(c->v->copying, c->v->store, c->v->dir, c->v->exports, c->now_ms, &x, err);
+	s = mq_exports_room(c->v->exports, database_bytes(c), "a copy of the database", err);
+	if (!s)
+		s = mq_copying_begin(c->v->copying, c->v->store, c->v->dir, c->v->exports, c->now_ms, &x, err);
 	return s ? s : answer_export(c, &x, err);
 }

@@ -320,3 +320,42 @@ os.unlink(STATE + "/pictures/1/counts.mqc")
 reply = ready(call("open", id=1, what="counts"))
 assert reply["status"] == "corrupt" and "job 1" in reply["error"], reply'
 }
+
+@test "downloads that must be made first leave room for jobs" {
+	[ "$(id -u)" = 0 ] || skip "needs root, to mount"
+	stop_worker
+	mkdir -p "$MANDELQ_STATE_DIR"
+	mount -t tmpfs -o size=48m tmpfs "$MANDELQ_STATE_DIR" || skip "cannot mount"
+	start_worker
+	submit_and_wait --size=3000x2400 --view=10,20,10,18 --iterations=50 --palette=gray --keep-counts
+	submit_and_wait "${SMALL[@]}" --keep-counts
+	exports '
+def refused(reply):
+    assert reply["status"] == "no-space" and "28 MiB" in reply["error"] and "job 1" in reply["error"], reply
+
+first = call("open", id=1, what="counts")
+assert first["status"] == "ok", first
+refused(call("open", id=1, what="smooth"))  # it is not there yet, but will be
+assert ready(first)["result"]["bytes"] == 128 + 4 * 3000 * 2400
+refused(call("open", id=1, what="smooth"))
+for more in {"what": "counts"}, {"what": "picture", "region": [0, 0, 200, 200]}:
+    assert ready(call("open", id=2, **more))["status"] == "ok"
+assert ready(call("open", id=1, what="picture", region=[0, 0, 3000, 2400]))["status"] == "ok"
+assert call("open", id=1, what="picture")["result"]["ready"]
+assert call("submit", job={"width": 500, "height": 500}, name="victim")["status"] == "ok"
+until = time.time() + 20
+while call("status", ids=[3])["result"]["jobs"][0]["state"] != "done":
+    assert time.time() < until
+    time.sleep(0.05)
+call("close", handle=first["result"]["handle"])
+second = ready(call("open", id=1, what="smooth"))
+assert second["status"] == "ok", second
+call("close", handle=second["result"]["handle"])
+disk = os.statvfs(STATE)
+with open(STATE + "/filler", "wb") as f:
+    f.write(bytes(disk.f_bavail * disk.f_frsize - (1 << 20)))
+reply = call("backup")
+assert reply["status"] == "no-space" and "copy of the database" in reply["error"], reply
+os.unlink(STATE + "/filler")
+assert call("backup")["status"] == "ok"'
+}

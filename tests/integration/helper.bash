@@ -46,6 +46,7 @@ teardown() {
 	done
 	wait 2>/dev/null || true
 	cd /
+	! mountpoint -q "$ROOT/s" || umount -l "$ROOT/s"
 	rm -rf "$ROOT"
 }
 
