@@ -65,7 +65,7 @@ static enum mq_status open_locked(struct checker *c, struct mq_error *err)
 	c->fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->fd < 0)
 		return mq_fail_errno(err, errno, "--state-dir: %s", c->path);
-	c->lock_fd = openat(c->fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	c->lock_fd = openat(c->fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (c->lock_fd < 0 && errno == ENOENT)
 		return mq_fail(err, MQ_ENOENT, "--state-dir: no worker has ever used %s", c->path);
 	if (c->lock_fd < 0)
@@ -96,7 +96,7 @@ static enum mq_status copy_bytes(int from, int to, const char *name, struct mq_e
 
 static enum mq_status copy_file(struct checker *c, int copy_fd, const char *name, struct mq_error *err)
 {
-	int from = openat(c->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), to;
+	int from = openat(c->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), to;
 	enum mq_status s;
 
 	if (from < 0)
@@ -253,7 +253,7 @@ static void check_result(struct checker *c, int64_t job, const char *name, int64
 	int fd;
 
 	snprintf(path, sizeof path, "pictures/%lld/%s", (long long)job, name);
-	fd = openat(c->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(c->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st))
 		finding(c, "job %lld: %s: %s", (long long)job, path, strerror(errno));
 	else if (st.st_size != bytes)
@@ -445,6 +445,7 @@ struct folders {
 	const char *parent;
 	bool for_done; /* a done job has one here; else one that goes on, or may: a failed one */
 	int64_t last;  /* the highest id that a job has had */
+	int fd;        /* parent's */
 };
 
 static void check_folder(void *arg, int64_t id)
@@ -464,7 +465,7 @@ static void check_folder(void *arg, int64_t id)
 	if (belongs)
 		return;
 	snprintf(path, sizeof path, "%s/%lld", f->parent, (long long)id);
-	if (id > f->last)
+	if (id > f->last && mq_statedir_holds(f->fd, id))
 		finding(f->c, "%s: the database does not know this job: it is older than the folder, which stays",
 		        path);
 	else
@@ -474,7 +475,7 @@ static void check_folder(void *arg, int64_t id)
 static enum mq_status check_folders(struct checker *c, const char *parent, bool for_done,
                                     struct mq_error *err)
 {
-	struct folders f = {c, parent, for_done, 0};
+	struct folders f = {c, parent, for_done, 0, -1};
 	int fd = openat(c->fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	enum mq_status s = mq_store_ids_last(c->store, &f.last, err);
 
@@ -487,6 +488,7 @@ static enum mq_status check_folders(struct checker *c, const char *parent, bool 
 		finding(c, "%s: %s", parent, strerror(errno));
 		return MQ_OK;
 	}
+	f.fd = fd;
 	s = mq_statedir_each(fd, check_folder, &f, err);
 	close(fd);
 	return s;

@@ -191,9 +191,13 @@ static enum mq_status begin_whole(struct mq_export *x, const struct mq_export_re
 {
 	struct stat st;
 
-	x->file.fd = openat(x->file.source_dir, mq_part_source(q->what), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	x->file.fd = openat(x->file.source_dir, mq_part_source(q->what),
+	                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (x->file.fd < 0 || fstat(x->file.fd, &st))
 		return mq_fail_errno(err, errno, "%s of job %lld", mq_part_source(q->what), (long long)q->job);
+	if (!S_ISREG(st.st_mode))
+		return mq_fail(err, MQ_ECORRUPT, "%s of job %lld is no plain file", mq_part_source(q->what),
+		               (long long)q->job);
 	x->file.bytes = (uint64_t)st.st_size;
 	x->picture = q->what == MQ_EXPORT_PICTURE;
 	if (q->sha256)
@@ -238,8 +242,12 @@ static enum mq_status check_room(struct mq_exports *xs, struct mq_export *x, str
 static enum mq_status begin_part(struct mq_exports *xs, struct mq_export *x,
                                  const struct mq_export_request *q, struct mq_error *err)
 {
-	enum mq_status s = mq_active_open(xs->dir, q->job, q->spec, true, false, &x->file.job, err);
+	enum mq_status s = mq_active_open(xs->dir, q->job, q->row->spec, true, false, &x->file.job, err);
+	struct mq_layout layout;
 
+	/* The region was checked against the row, and the strips are cut by the settings. */
+	if (!s)
+		s = mq_active_agrees(x->file.job->job, q->row, &layout, err);
 	if (s)
 		return s;
 	x->file.what = q->what;

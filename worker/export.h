@@ -22,7 +22,7 @@ void mq_exports_close(struct mq_exports *exports);
 /* What the main thread knows of a finished job's file. */
 struct mq_export_request {
 	int64_t job;
-	const char *spec;
+	const struct mq_job_row *row;
 	enum mq_export_what what;
 	const struct mq_region *region; /* NULL: all of it; else inside the picture */
 	const char *sha256;             /* of the whole picture, hex, or NULL */

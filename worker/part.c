@@ -173,7 +173,8 @@ enum mq_status mq_part_make(struct mq_part *p, struct mq_error *err)
 		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a strip",
 		               (size_t)strip_rows * l->width * r.pixel_bytes);
 	if (p->what == MQ_EXPORT_PICTURE) {
-		source = openat(p->source_dir, mq_part_source(p->what), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		source = openat(p->source_dir, mq_part_source(p->what),
+		                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		if (source < 0)
 			s = mq_fail_errno(err, errno, "the picture of job %lld", (long long)p->job->id);
 		if (!s)

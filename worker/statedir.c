@@ -347,6 +347,28 @@ enum mq_status mq_statedir_job(int parent, int64_t id, enum mq_make make, int *f
 	return MQ_OK;
 }
 
+bool mq_statedir_holds(int parent, int64_t id)
+{
+	char name[32];
+	struct dirent *entry;
+	bool found = false;
+	DIR *d;
+	int fd;
+
+	job_name(name, id);
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return true; /* as far as anybody knows */
+	}
+	while (!found && (entry = readdir(d)))
+		found = entry->d_name[0] != '.';
+	closedir(d);
+	return found;
+}
+
 enum mq_status mq_statedir_remove(int parent, int64_t id, const atomic_bool *stop, struct mq_error *err)
 {
 	char name[32];

@@ -49,6 +49,9 @@ enum mq_make { MQ_MAKE_NOT, MQ_MAKE, MQ_MAKE_DURABLE };
 enum mq_status mq_statedir_job(int parent_fd, int64_t id, enum mq_make make, int *fd,
                                struct mq_error *err);
 
+/* Has a job's folder anything finished in it? What is being made has a name that begins with a dot. */
+bool mq_statedir_holds(int parent_fd, int64_t id);
+
 /* Removes parent/ID and the plain files in it; a missing one is fine. MQ_ECANCELLED: *stop (may be NULL)
  * was set meanwhile. */
 enum mq_status mq_statedir_remove(int parent_fd, int64_t id, const atomic_bool *stop, struct mq_error *err);

@@ -84,18 +84,20 @@ struct start {
 	struct mq_schedule *s;
 	int64_t last, newest; /* the highest id that the database knows, and that a folder has */
 	bool pictures;
-	unsigned removed, unknown;
+	unsigned removed, kept;
 };
 
 static void start_each(void *arg, int64_t id)
 {
 	struct start *start = arg;
 
-	/* A row is committed before its folders are made: the database is older than this folder. */
-	if (id > start->last && id < ID_MAX) {
-		start->unknown++;
-		if (start->newest < id)
-			start->newest = id;
+	int parent = start->pictures ? start->s->c.dir->pictures_fd : start->s->c.dir->work_fd;
+
+	if (start->newest < id && id < ID_MAX)
+		start->newest = id;
+	/* A row is committed before anything is rendered: the database is older than this folder. */
+	if (id > start->last && mq_statedir_holds(parent, id)) {
+		start->kept++;
 		return;
 	}
 	if (!may_go(start->s, id, start->pictures))
@@ -104,16 +106,17 @@ static void start_each(void *arg, int64_t id)
 	start->removed++;
 }
 
-/* Somebody has gone back to a copy, or begun anew: the pictures made since are no leftovers. */
-static enum mq_status keep_unknown(const struct start *start, struct mq_error *err)
+/* Somebody has gone back to a copy, or begun anew: the pictures made since are no leftovers. Nor may a new job
+ * get the id of a folder that is about to go. */
+static enum mq_status skip_unknown(const struct start *start, struct mq_error *err)
 {
-	if (!start->unknown)
-		return MQ_OK;
-	mq_log(MQ_LOG_WARN,
-	       "there are folders under work/ or pictures/ (%u) of jobs that the database does not know (up to "
-	       "%lld), as it is older than they are: they are left alone, and new jobs get higher ids",
-	       start->unknown, (long long)start->newest);
-	return mq_store_ids_skip(start->s->c.store, start->newest, err);
+	if (start->kept)
+		mq_log(MQ_LOG_WARN,
+		       "there are folders under work/ or pictures/ (%u) of jobs that the database does not know "
+		       "(up to %lld), as it is older than they are: they are left alone, and new jobs get "
+		       "higher ids",
+		       start->kept, (long long)start->newest);
+	return start->newest > start->last ? mq_store_ids_skip(start->s->c.store, start->newest, err) : MQ_OK;
 }
 
 enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
@@ -130,7 +133,7 @@ enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
 	if (!status)
 		status = mq_statedir_each(s->c.dir->pictures_fd, start_each, &start, err);
 	if (!status)
-		status = keep_unknown(&start, err);
+		status = skip_unknown(&start, err);
 	if (!status && start.removed)
 		mq_log(MQ_LOG_INFO, "removing the leftovers of %u jobs", start.removed);
 	return status;

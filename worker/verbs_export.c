@@ -116,7 +116,7 @@ enum mq_status mq_verb_open(struct mq_call *c, struct mq_error *err)
 	if (!s && given && q.what == MQ_EXPORT_PREVIEW)
 		s = mq_fail(err, MQ_EINVAL, "--region and --preview cannot go together");
 	q.job = id;
-	q.spec = row.spec;
+	q.row = &row;
 	q.region = given ? &region : NULL;
 	q.sha256 = q.what == MQ_EXPORT_PICTURE ? row.output_sha256 : NULL;
 	if (!s)

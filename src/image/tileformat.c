@@ -104,7 +104,7 @@ enum mq_status mq_tile_map(struct mq_tile_map *map, int dirfd, const char *name,
                            struct mq_error *err)
 {
 	int error = mq_failpoint("tile-map");
-	int fd = error ? -1 : openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = error ? -1 : openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	enum mq_status status = MQ_OK;
 	struct stat st;
 	void *bytes;

@@ -207,8 +207,8 @@ refused_target() {
 	submit_and_wait "${SMALL[@]}" >/dev/null
 	mandelqd --backup="$ROOT/old.db"
 	submit_and_wait "${SMALL[@]}" --palette=gray >/dev/null
-	[ "$(mq submit "${ENDLESS[@]}")" = 3 ]
-	until_true 20 state_is 3 running
+	[ "$(mq submit "${LONG[@]}")" = 3 ]
+	until_true 60 tiles_done_at_least 3 1
 	stop_worker
 	before=$(sha "$MANDELQ_STATE_DIR/pictures/2/picture.png")
 	for database in "$ROOT/old.db" none; do

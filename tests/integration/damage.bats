@@ -250,6 +250,36 @@ five_jobs() {
 	[ "$(contents)" = "$before" ]
 }
 
+@test "settings of a finished job that speak of another picture end no worker" {
+	start_worker
+	submit_and_wait --size=64x64 --iterations=50 --keep-counts >/dev/null
+	stop_worker
+	sql "UPDATE jobs SET spec = replace(replace(spec, '\"width\":64', '\"width\":4096'), '\"height\":64', '\"height\":1')" >/dev/null
+	start_worker
+	for what in "--counts --region=0,0,64,64" "--region=0,0,64,64" --counts; do
+		run mq fetch 1 $what -o c.npy
+		[ "$status" = 1 ] && [[ $output == *"its row is of 64 x 64"* ]] && [ ! -e c.npy ] || { echo "$what: $status $output"; return 1; }
+	done
+	still_runs "$WORKER"
+}
+
+@test "a pipe in the place of a picture stops neither the worker nor --check" {
+	start_worker
+	submit_and_wait "${SMALL[@]}" --keep-counts >/dev/null
+	for name in picture.png preview.png counts.mqc; do
+		rm "$MANDELQ_STATE_DIR/pictures/1/$name"
+		mkfifo "$MANDELQ_STATE_DIR/pictures/1/$name"
+	done
+	for what in "" --preview --counts --region=1,1,9,9; do
+		run timeout 20 mandelq fetch 1 $what -o p.png
+		[ "$status" = 1 ] && [ ! -e p.png ] || { echo "$what: $status $output"; return 1; }
+	done
+	still_runs "$WORKER"
+	stop_worker
+	run timeout 20 mandelqd --check
+	[ "$status" = 1 ]
+}
+
 @test "--check finds nothing in a sound directory, changes nothing, and waits for no worker" {
 	run mandelqd --check
 	[ "$status" = 2 ]
