@@ -16,8 +16,8 @@
 #define TURN_NS 4000000 /* no step is begun later in a turn */
 
 enum mq_status mq_copying_begin(struct mq_copying *c, struct mq_store *store,
-                                const struct mq_statedir *dir, struct mq_exports *xs, int64_t now_ms,
-                                struct mq_export_state *out, struct mq_error *err)
+                                const struct mq_statedir *dir, struct mq_exports *xs, int64_t owner,
+                                int64_t now_ms, struct mq_export_state *out, struct mq_error *err)
 {
 	char *path;
 	enum mq_status s;
@@ -30,7 +30,7 @@ enum mq_status mq_copying_begin(struct mq_copying *c, struct mq_store *store,
 	free(path);
 	if (s)
 		return s;
-	s = mq_export_promise(xs, now_ms, out, err);
+	s = mq_export_promise(xs, owner, now_ms, out, err);
 	if (s)
 		mq_copying_end(c);
 	else

@@ -16,8 +16,8 @@ struct mq_copying {
 
 /* *out: the handle, not ready. MQ_EBUSY: another is being made; MQ_ENOSPC, MQ_EIO, MQ_ENOMEM_HOST. */
 enum mq_status mq_copying_begin(struct mq_copying *copying, struct mq_store *store,
-                                const struct mq_statedir *dir, struct mq_exports *exports, int64_t now_ms,
-                                struct mq_export_state *out, struct mq_error *err);
+                                const struct mq_statedir *dir, struct mq_exports *exports, int64_t owner,
+                                int64_t now_ms, struct mq_export_state *out, struct mq_error *err);
 /* Between turns of the store, as long as mq_copying_due says 0 (else -1). What fails the client hears. */
 void mq_copying_turn(struct mq_copying *copying, const struct mq_statedir *dir, struct mq_exports *exports);
 int mq_copying_due(const struct mq_copying *copying);

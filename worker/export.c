@@ -16,10 +16,13 @@
 #include "worker/space.h"
 #include "worker/watchdog.h"
 
+#define FORGOTTEN_MS 5000
+
 struct mq_export {
 	struct mq_export *next;    /* in the list of all */
 	struct mq_export *queued;  /* in the list of those to prepare */
 	uint64_t handle;
+	int64_t owner;             /* who opened it */
 	int64_t used_ms;
 	int64_t job;       /* 0: none */
 	bool picture;      /* all of it */
@@ -271,18 +274,55 @@ static enum mq_status begin_part(struct mq_exports *xs, struct mq_export *x,
 	return MQ_OK;
 }
 
-static enum mq_status export_new(struct mq_exports *xs, int64_t now_ms, struct mq_export **out,
-                                 struct mq_error *err)
+static unsigned open_of(const struct mq_exports *xs, int64_t owner)
 {
-	struct mq_export *x;
+	unsigned n = 0;
 
-	if (xs->count >= MQ_EXPORT_MAX)
-		return mq_fail(err, MQ_EBUSY, "%u downloads are open: try again when one has ended", xs->count);
+	for (const struct mq_export *x = xs->all; x; x = x->next)
+		n += x->owner == owner;
+	return n;
+}
+
+/* Which gives way when all are taken: of the user with the most the one used longest ago, if that user has
+ * more than the one who asks, or it seems forgotten (a client that was killed). Its client opens it again. */
+static struct mq_export **dispensable(struct mq_exports *xs, int64_t owner, int64_t now_ms)
+{
+	struct mq_export **best = NULL;
+	unsigned most = 0;
+
+	for (struct mq_export **p = &xs->all; *p; p = &(*p)->next) {
+		unsigned n = open_of(xs, (*p)->owner);
+
+		if (!(*p)->file.job && !atomic_load(&(*p)->done))
+			continue; /* the main thread is at work on it */
+		if (!best || n > most || (n == most && (*p)->used_ms < (*best)->used_ms)) {
+			best = p;
+			most = n;
+		}
+	}
+	if (best && most <= open_of(xs, owner) && now_ms - (*best)->used_ms < FORGOTTEN_MS)
+		return NULL;
+	return best;
+}
+
+static enum mq_status export_new(struct mq_exports *xs, int64_t owner, int64_t now_ms,
+                                 struct mq_export **out, struct mq_error *err)
+{
+	struct mq_export *x, **old;
+
+	if (xs->count >= MQ_EXPORT_MAX) {
+		old = dispensable(xs, owner, now_ms);
+		if (!old)
+			return mq_fail(err, MQ_EBUSY, "%u downloads are open: try again when one has ended",
+			               xs->count);
+		export_remove(xs, old);
+	}
 	x = mq_failpoint("export-alloc") ? NULL : calloc(1, sizeof *x);
 	if (!x)
 		return mq_fail(err, MQ_ENOMEM_HOST, "no memory for a download");
 	x->file.fd = x->file.source_dir = -1;
 	x->handle = xs->next_handle + 1;
+	x->owner = owner;
 	x->used_ms = now_ms;
 	*out = x;
 	return MQ_OK;
@@ -297,11 +337,11 @@ static void export_add(struct mq_exports *xs, struct mq_export *x, struct mq_exp
 	export_state(x, out);
 }
 
-enum mq_status mq_export_promise(struct mq_exports *xs, int64_t now_ms, struct mq_export_state *out,
-                                 struct mq_error *err)
+enum mq_status mq_export_promise(struct mq_exports *xs, int64_t owner, int64_t now_ms,
+                                 struct mq_export_state *out, struct mq_error *err)
 {
 	struct mq_export *x = NULL;
-	enum mq_status s = export_new(xs, now_ms, &x, err);
+	enum mq_status s = export_new(xs, owner, now_ms, &x, err);
 
 	if (!s)
 		export_add(xs, x, out);
@@ -344,7 +384,7 @@ enum mq_status mq_export_begin(struct mq_exports *xs, const struct mq_export_req
 {
 	bool whole = (q->what == MQ_EXPORT_PICTURE && !q->region) || q->what == MQ_EXPORT_PREVIEW;
 	struct mq_export *x = NULL;
-	enum mq_status s = export_new(xs, now_ms, &x, err);
+	enum mq_status s = export_new(xs, q->owner, now_ms, &x, err);
 
 	if (s)
 		return s;

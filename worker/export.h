@@ -21,6 +21,7 @@ void mq_exports_close(struct mq_exports *exports);
 
 /* What the main thread knows of a finished job's file. */
 struct mq_export_request {
+	int64_t owner; /* who asks */
 	int64_t job;
 	const struct mq_job_row *row;
 	enum mq_export_what what;
@@ -36,7 +37,8 @@ struct mq_export_state {
 	char sha256[65];   /* when ready; empty: not known */
 };
 
-/* MQ_EBUSY: MQ_EXPORT_MAX are open. MQ_ENOSPC: what must be made first would not fit. MQ_ENOENT: the job's
+/* When MQ_EXPORT_MAX are open, one of a user with more of them gives way, or one that is not used (MQ_ESTALE
+ * for its client, which opens it again); else MQ_EBUSY. MQ_ENOSPC: what must be made first would not fit. MQ_ENOENT: the job's
  * file is not there. MQ_EIO, MQ_ENOMEM_HOST. */
 enum mq_status mq_export_begin(struct mq_exports *exports, const struct mq_export_request *request,
                                int64_t now_ms, struct mq_export_state *out, struct mq_error *err);
@@ -56,8 +58,8 @@ enum mq_status mq_exports_room(struct mq_exports *exports, uint64_t bytes, const
 /* A handle for a file that the main thread makes itself. It tells how far it is, false: nobody waits for it
  * any more; and gives the file, which is taken over, or (fd -1) status and err, why there is none.
  * MQ_EBUSY, MQ_ENOMEM_HOST. */
-enum mq_status mq_export_promise(struct mq_exports *exports, int64_t now_ms, struct mq_export_state *out,
-                                 struct mq_error *err);
+enum mq_status mq_export_promise(struct mq_exports *exports, int64_t owner, int64_t now_ms,
+                                 struct mq_export_state *out, struct mq_error *err);
 bool mq_export_promised(struct mq_exports *exports, uint64_t handle, double progress);
 void mq_export_settle(struct mq_exports *exports, uint64_t handle, int fd, enum mq_status status,
                       const struct mq_error *err);

@@ -115,6 +115,7 @@ enum mq_status mq_verb_open(struct mq_call *c, struct mq_error *err)
 		s = arg_region(c, &row, &region, &given, err);
 	if (!s && given && q.what == MQ_EXPORT_PREVIEW)
 		s = mq_fail(err, MQ_EINVAL, "--region and --preview cannot go together");
+	q.owner = c->owner;
 	q.job = id;
 	q.row = &row;
 	q.region = given ? &region : NULL;
@@ -231,6 +232,7 @@ enum mq_status mq_verb_backup(struct mq_call *c, struct mq_error *err)
 		return mq_fail(err, MQ_EPERM, "only root and the worker's own user may copy the database");
 	s = mq_exports_room(c->v->exports, database_bytes(c), "a copy of the database", err);
 	if (!s)
-		s = mq_copying_begin(c->v->copying, c->v->store, c->v->dir, c->v->exports, c->now_ms, &x, err);
+		s = mq_copying_begin(c->v->copying, c->v->store, c->v->dir, c->v->exports, c->owner, c->now_ms,
+		                     &x, err);
 	return s ? s : answer_export(c, &x, err);
 }

@@ -205,3 +205,22 @@ gone() {
 	[[ $output == *"own user"* ]]
 	[ ! -e b.db ]
 }
+
+@test "downloads that nobody ends keep nobody else from one" {
+	start_worker
+	submit_and_wait "${SMALL[@]}" >/dev/null
+	chmod 711 "$ROOT" "$MANDELQ_STATE_DIR"
+	WORKER=$WORKER timeout 60 "$PYTHON" -c "
+import sys
+sys.path.insert(0, '$BATS_TEST_DIRNAME')
+from hostile import *
+begun = time.time()
+handles = [call('open', id=1, what='picture')['result']['handle'] for n in range(64)]
+assert time.time() - begun < 4, 'too slow to tell'
+assert call('open', id=1, what='picture')['status'] == 'busy'
+os._exit(0)"
+	# another user is served at once, and the first one when the others have been forgotten
+	as 1001 fetch 1 -o theirs.png
+	pngcheck -q theirs.png
+	until_true 10 mq fetch 1 -o ours.png
+}
