@@ -214,9 +214,14 @@ static enum mq_status set_iterations(json_t *job, const struct mq_options *optio
 				     struct mq_error *err)
 {
 	const char *text = options->value[MQ_OPT_ITERATIONS];
+	unsigned long long n;
 
 	if (text && strcmp(text, "auto") == 0)
 		return set(job, "iterations", json_string("auto"), err);
+	if (text && mq_option_u64(text, MQ_OPT_ITERATIONS, 1, 4294967294u, &n, NULL) != MQ_OK)
+		return mq_fail(err, MQ_EINVAL,
+			       "--iterations=%.40s: auto, or a whole number from 1 to 4294967294, is needed",
+			       text);
 	return set_number(job, "iterations", options, MQ_OPT_ITERATIONS, 4294967294u, err);
 }
 

@@ -10,6 +10,7 @@
 #include "client/interrupt.h"
 #include "client/say.h"
 #include "src/completion.h"
+#include "src/nearest.h"
 #include "src/process.h"
 
 const struct mq_command mq_commands[] = {
@@ -68,11 +69,18 @@ static void print_overview(FILE *out)
 	      out);
 }
 
+/* keygen alone asks no worker. */
+static unsigned scopes_of(const struct mq_command *command)
+{
+	return MQ_SCOPE_CLIENT | command->scope |
+	       (command->scope == MQ_SCOPE_KEYGEN ? 0 : MQ_SCOPE_ASKING);
+}
+
 static void print_help(const struct mq_command *command)
 {
 	printf("Usage: mandelq %s [OPTION...]%s\n%c%s.\n\nOptions:\n", command->name,
 	       command->operands, command->summary[0] - 'a' + 'A', command->summary + 1);
-	mq_options_help(stdout, MQ_SCOPE_CLIENT | command->scope);
+	mq_options_help(stdout, scopes_of(command));
 	printf("\nExample:\n  %s\n", command->example);
 }
 
@@ -110,9 +118,8 @@ static int print_version(struct mq_error *err)
 static int run_command(const struct mq_command *command, int argc, char **argv,
 		       struct mq_error *err)
 {
-	unsigned scope = MQ_SCOPE_CLIENT | command->scope;
 	struct mq_options options;
-	enum mq_status status = mq_options_parse(&options, scope, argc, argv, err);
+	enum mq_status status = mq_options_parse(&options, scopes_of(command), argc, argv, err);
 	int code;
 
 	if (options.count[MQ_OPT_HELP]) {
@@ -140,10 +147,24 @@ static enum mq_status print_completion(const char *shell, struct mq_error *err)
 
 	for (const struct mq_command *c = mq_commands; c->name; c++)
 		command[of.commands++] = (struct mq_completion_command){
-			c->name, c->scope | MQ_SCOPE_CLIENT, c->summary
+			c->name, scopes_of(c), c->summary
 		};
 	status = mq_completion_print(&of, shell, stdout, err);
 	return status ? status : mq_say_flush_stdout(err);
+}
+
+static enum mq_status fail_unknown(const char *word, struct mq_error *err)
+{
+	struct mq_nearest n;
+
+	if (word[0] == '-')
+		return mq_fail(err, MQ_EINVAL, "the command comes before \"%.60s\"; see mandelq --help", word);
+	mq_nearest_begin(&n, word);
+	for (const struct mq_command *c = mq_commands; c->name; c++)
+		mq_nearest_try(&n, c->name);
+	if (n.found)
+		return mq_fail(err, MQ_EINVAL, "there is no command \"%.60s\"; did you mean %s?", word, n.found);
+	return mq_fail(err, MQ_EINVAL, "there is no command \"%.60s\"; see mandelq --help", word);
 }
 
 int main(int argc, char **argv)
@@ -174,10 +195,5 @@ int main(int argc, char **argv)
 		return print_version(&err);
 	if (strncmp(argv[1], "--completion=", 13) == 0)
 		return finish(print_completion(argv[1] + 13, &err), &err);
-	return finish(mq_fail(&err, MQ_EINVAL,
-			      argv[1][0] == '-'
-				      ? "the command comes before \"%.60s\"; see mandelq --help"
-				      : "there is no command \"%.60s\"; see mandelq --help",
-			      argv[1]),
-		      &err);
+	return finish(fail_unknown(argv[1], &err), &err);
 }

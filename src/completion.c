@@ -174,7 +174,8 @@ static void zsh_text(const char *text, FILE *out)
 		fprintf(out, "%s%c", strchr("[]:\\", *text) ? "\\" : "", *text == '\'' ? ' ' : *text);
 }
 
-static void zsh_option(const struct mq_completion *of, const struct mq_option *o, bool letter, FILE *out)
+static void zsh_option(const struct mq_completion *of, unsigned scopes, const struct mq_option *o,
+		       bool letter, FILE *out)
 {
 	char text[256];
 	const char *values = values_of(o, text, sizeof(text));
@@ -184,7 +185,7 @@ static void zsh_option(const struct mq_completion *of, const struct mq_option *o
 		fprintf(out, "-%c%s[", o->letter, o->value ? "+" : "");
 	else
 		fprintf(out, "--%s%s[", o->name, o->value ? "=" : "");
-	zsh_text(o->help, out);
+	zsh_text(mq_option_help(o, scopes), out);
 	fputc(']', out);
 	if (o->value) {
 		fputc(':', out);
@@ -211,9 +212,9 @@ static void zsh_options(const struct mq_completion *of, unsigned scopes, FILE *o
 
 	fputs("_arguments \\\n", out);
 	for (int i = 0; (o = next_option(scopes, &i));) {
-		zsh_option(of, o, false, out);
+		zsh_option(of, scopes, o, false, out);
 		if (o->letter)
-			zsh_option(of, o, true, out);
+			zsh_option(of, scopes, o, true, out);
 	}
 }
 
@@ -255,8 +256,8 @@ static void fish_text(const char *text, FILE *out)
 }
 
 /* command: the one that the option belongs to, or NULL. */
-static void fish_option(const struct mq_completion *of, const char *command, const struct mq_option *o,
-			FILE *out)
+static void fish_option(const struct mq_completion *of, const char *command, unsigned scopes,
+			const struct mq_option *o, FILE *out)
 {
 	char text[256];
 	const char *values = values_of(o, text, sizeof(text));
@@ -278,7 +279,7 @@ static void fish_option(const struct mq_completion *of, const char *command, con
 	else if (o->value)
 		fputs(" -x", out);
 	fputs(" -d '", out);
-	fish_text(o->help, out);
+	fish_text(mq_option_help(o, scopes), out);
 	fputs("'\n", out);
 }
 
@@ -291,7 +292,7 @@ static void fish(const struct mq_completion *of, FILE *out)
 	if (of->scopes)
 		fprintf(out, "complete -c %s -f\n", of->program);
 	for (int i = 0; (o = next_option(of->scopes, &i));)
-		fish_option(of, NULL, o, out);
+		fish_option(of, NULL, of->scopes, o, out);
 	for (size_t c = 0; c < of->commands; c++) {
 		const struct mq_completion_command *command = &of->command[c];
 
@@ -300,7 +301,7 @@ static void fish(const struct mq_completion *of, FILE *out)
 		fish_text(command->summary, out);
 		fputs("'\n", out);
 		for (int i = 0; !of->scopes && (o = next_option(command->scopes, &i));)
-			fish_option(of, command->name, o, out);
+			fish_option(of, command->name, command->scopes, o, out);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* job: JSON to struct mq_job and back, setting by setting; job_view.c has the arithmetic of views.
- * Called by the worker at submit and when it takes a job up, by the client never: it sends what was
- * typed. A job that exists has passed every check here. */
+ * Called by the worker at submit and when it takes a job up; by the client for what it must know before
+ * it asks (render's request id, the jobs of a file). A job that exists has passed every check here. */
 #include "src/job.h"
 
 #include <gmp.h>
@@ -11,6 +11,7 @@
 
 #include "src/decimal.h"
 #include "src/job_view.h"
+#include "src/nearest.h"
 
 #define FORMAT 1 /* of the text in a picture; the key "mandelq" */
 #define ITERATIONS_MAX 4294967294u
@@ -53,6 +54,22 @@ static enum mq_status no_memory(struct mq_error *err)
 
 /* ---- reading ---- */
 
+static enum mq_status refuse_key(const char *key, struct mq_error *err)
+{
+	struct mq_nearest n;
+
+	if (!strcmp(key, "size"))
+		return mq_fail(err, MQ_EINVAL,
+		               "a job has no setting \"size\": it has \"width\" and \"height\"");
+	mq_nearest_begin(&n, key);
+	for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); i++)
+		mq_nearest_try(&n, known_keys[i]);
+	if (n.found)
+		return mq_fail(err, MQ_EINVAL, "a job has no setting \"%.60s\"; did you mean \"%s\"?", key,
+		               n.found);
+	return mq_fail(err, MQ_EINVAL, "a job has no setting \"%.60s\"; see mandelq-job(5)", key);
+}
+
 static enum mq_status check_keys(const json_t *object, struct mq_error *err)
 {
 	const size_t known = sizeof(known_keys) / sizeof(known_keys[0]);
@@ -64,7 +81,7 @@ static enum mq_status check_keys(const json_t *object, struct mq_error *err)
 		while (i < known && strcmp(key, known_keys[i]))
 			i++;
 		if (i == known)
-			return mq_fail(err, MQ_EINVAL, "a job has no setting \"%.60s\"", key);
+			return refuse_key(key, err);
 	}
 	value = json_object_get(object, "mandelq");
 	if (!value)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/nearest.h"
+
 #define CONFIG_LINE_MAX 190 /* inih's buffer is 200 bytes */
 
 /* A string that a configuration file gave: one node of mq_options.owned. */
@@ -43,52 +45,6 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Levenshtein; only short words are compared. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[33], la = strlen(a), lb = strlen(b);
-
-	if (la > 32 || lb > 32)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= lb; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= la; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= lb; j++) {
-			size_t up = row[j];
-
-			row[j] = smaller(smaller(up, row[j - 1]) + 1,
-					 diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = up;
-		}
-	}
-	return row[lb];
-}
-
-/* The option of scope that name most likely means, or NULL. */
-static const struct mq_option *nearest(const char *name, unsigned scope)
-{
-	const struct mq_option *best = NULL;
-	size_t len = strlen(name), limit = len < 4 ? 1 : len < 9 ? 2 : 3, distance = limit + 1;
-
-	for (size_t i = 0; i < MQ_OPT_COUNT; i++) {
-		const struct mq_option *o = &mq_option_table[i];
-		size_t d = edit_distance(name, o->name);
-
-		if (!(o->scopes & scope))
-			continue;
-		if (d > limit && len >= 2 && strncmp(name, o->name, len) == 0)
-			d = limit;
-		if (d < distance) {
-			distance = d;
-			best = o;
-		}
-	}
-	return best;
-}
-
 static const struct mq_option *find_long(const char *name, size_t len, unsigned scope)
 {
 	for (size_t i = 0; i < MQ_OPT_COUNT; i++) {
@@ -109,21 +65,62 @@ static const struct mq_option *find_letter(char letter, unsigned scope)
 	return NULL;
 }
 
-static enum mq_status fail_unknown(const char *name, size_t len, unsigned scope,
+/* The option of scope that name most likely means, or NULL. */
+static const struct mq_option *nearest(const char *name, unsigned scope)
+{
+	struct mq_nearest n;
+
+	mq_nearest_begin(&n, name);
+	for (size_t i = 0; i < MQ_OPT_COUNT; i++)
+		if (mq_option_table[i].scopes & scope)
+			mq_nearest_try(&n, mq_option_table[i].name);
+	return n.found ? find_long(n.found, strlen(n.found), scope) : NULL;
+}
+
+/* "mandelqd and mandelq render": who takes an option. */
+static const char *takers(const struct mq_option *o, char out[256])
+{
+	const char *named = "";
+	size_t used = 0;
+	unsigned left = o->scopes & (MQ_SCOPE_END - 1);
+
+	out[0] = '\0';
+	while (left && used < 256) {
+		unsigned scope = left & -left;
+		const char *name = mq_scope_name(scope), *program = scope == MQ_SCOPE_DAEMON ? "" : "mandelq ";
+
+		left &= ~scope;
+		used += (size_t)snprintf(out + used, 256 - used, "%s%s%s",
+					 used == 0 ? "" : left ? ", " : " and ",
+					 strcmp(named, program) ? program : "", name);
+		named = program;
+	}
+	return out;
+}
+
+/* arg as it was typed; the name in it, behind one dash or two, has len bytes. */
+static enum mq_status fail_unknown(const char *arg, const char *name, size_t len, unsigned scope,
 				   struct mq_error *err)
 {
-	char word[64] = "";
-	const struct mq_option *o;
+	const struct mq_option *o = find_long(name, len, ~0u);
+	char word[64] = "", list[256];
 
+	if (!o && name == arg + 1 && !find_letter(name[0], scope)) {
+		o = find_letter(name[0], ~0u);
+		len = o ? 1 : len;
+	}
 	memcpy(word, name, smaller(len, sizeof(word) - 1));
-	if (find_long(name, len, ~0u))
-		return mq_fail(err, MQ_EINVAL, "option --%s is not for this command; see --help",
-			       word);
-	o = nearest(word, scope);
+	if (!o)
+		o = len > 1 ? nearest(word, scope) : NULL;
+	else if (!(o->scopes & scope))
+		return mq_fail(err, MQ_EINVAL, "option %.*s%s is not for this command; %s %s it",
+			       (int)(name - arg), arg, word, takers(o, list),
+			       o->scopes & (o->scopes - 1) ? "have" : "has");
 	if (o)
-		return mq_fail(err, MQ_EINVAL, "unknown option --%s; did you mean --%s?",
-			       quote(word).text, o->name);
-	return mq_fail(err, MQ_EINVAL, "unknown option --%s; see --help", quote(word).text);
+		return mq_fail(err, MQ_EINVAL, "unknown option %.*s%s; did you mean --%s?",
+			       (int)(name - arg), arg, quote(word).text, o->name);
+	return mq_fail(err, MQ_EINVAL, "unknown option %.*s%s; see --help", (int)(name - arg), arg,
+		       quote(word).text);
 }
 
 /* Stores a value; value is "" for a switch. */
@@ -150,7 +147,7 @@ static enum mq_status parse_long(struct mq_options *out, unsigned scope, int arg
 	const struct mq_option *o = find_long(name, len, scope);
 
 	if (!o)
-		return fail_unknown(name, len, scope, err);
+		return fail_unknown(argv[*i], name, len, scope, err);
 	if (!o->value) {
 		if (equals)
 			return mq_fail(err, MQ_EINVAL, "--%s takes no value", o->name);
@@ -168,11 +165,13 @@ static enum mq_status parse_long(struct mq_options *out, unsigned scope, int arg
 static enum mq_status parse_letter(struct mq_options *out, unsigned scope, int argc,
 				   char *const *argv, int *i, struct mq_error *err)
 {
-	const char *arg = argv[*i];
+	const char *arg = argv[*i], *name = arg + 1;
+	size_t len = strcspn(name, "=");
 	const struct mq_option *o = find_letter(arg[1], scope);
 
-	if (!o || (!o->value && arg[2]))
-		return mq_fail(err, MQ_EINVAL, "unknown option %s; see --help", quote(arg).text);
+	/* "-output=x" means the long option, not -o and "utput=x" */
+	if (!o || (!o->value && arg[2]) || (len > 1 && find_long(name, len, scope)))
+		return fail_unknown(arg, name, len, scope, err);
 	if (!o->value)
 		return set(out, o, "", err);
 	if (arg[2])
@@ -439,7 +438,7 @@ void mq_options_help(FILE *out, unsigned scope)
 		if (!(o->scopes & scope))
 			continue;
 		help_left(left, sizeof(left), o);
-		fprintf(out, "%-*s  %s", width, left, o->help);
+		fprintf(out, "%-*s  %s", width, left, mq_option_help(o, scope));
 		if (o->standard)
 			fprintf(out, " [%s]", o->standard);
 		fputc('\n', out);

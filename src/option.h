@@ -33,7 +33,8 @@ enum mq_scope {
 	MQ_SCOPE_DEVICES = 1 << 15,
 	MQ_SCOPE_METRICS = 1 << 16,
 	MQ_SCOPE_KEYGEN = 1 << 17,
-	MQ_SCOPE_END = 1 << 18, /* the first that is none */
+	MQ_SCOPE_ASKING = 1 << 18, /* every client command that talks to a worker */
+	MQ_SCOPE_END = 1 << 19, /* the first that is none */
 };
 
 /* The options' ids: an index into a struct mq_options. */
@@ -67,11 +68,17 @@ struct mq_option {
 	bool repeats;         /* may be given more than once (--device) */
 	bool config;          /* may stand in the configuration file */
 	const char *standard; /* default as text for the help, or NULL */
-	const char *help;     /* one line */
+	const char *help;     /* one line; see mq_option_help */
 };
 
 /* The table, MQ_OPT_COUNT rows, in the order of the enum. */
 extern const struct mq_option mq_option_table[MQ_OPT_COUNT];
+
+/* The line of help for the commands of these scopes: an option may do different things in them. */
+const char *mq_option_help(const struct mq_option *option, unsigned scopes);
+
+/* Who has one scope: "mandelqd", or the command. */
+const char *mq_scope_name(unsigned scope);
 
 #define MQ_OPTION_REPEAT_MAX 16
 

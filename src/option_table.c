@@ -3,6 +3,7 @@
 #include "src/option.h"
 
 #define ALL (MQ_SCOPE_DAEMON | MQ_SCOPE_CLIENT)
+#define REACHING (MQ_SCOPE_DAEMON | MQ_SCOPE_ASKING)
 #define JOB (MQ_SCOPE_SUBMIT | MQ_SCOPE_RENDER)
 #define WORKER (MQ_SCOPE_DAEMON | MQ_SCOPE_RENDER)
 #define ON_JOBS (MQ_SCOPE_CANCEL | MQ_SCOPE_PAUSE | MQ_SCOPE_RETRY | MQ_SCOPE_PRIORITY | MQ_SCOPE_REMOVE)
@@ -17,9 +18,9 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	{ .id = MQ_OPT_VERSION, .name = "version", .scopes = ALL,
 	  .help = "show the version" },
 
-	{ .id = MQ_OPT_STATE_DIR, .name = "state-dir", .value = "DIR", .scopes = ALL, .config = true,
+	{ .id = MQ_OPT_STATE_DIR, .name = "state-dir", .value = "DIR", .scopes = REACHING, .config = true,
 	  .standard = "~/.local/state/mandelq", .help = "the worker's directory; its socket is in it" },
-	{ .id = MQ_OPT_ENDPOINT, .name = "endpoint", .value = "URI", .scopes = ALL, .config = true,
+	{ .id = MQ_OPT_ENDPOINT, .name = "endpoint", .value = "URI", .scopes = REACHING, .config = true,
 	  .standard = "ipc://STATE_DIR/mandelqd.sock", .help = "where the worker listens; tcp:// too" },
 	{ .id = MQ_OPT_DEVICE, .name = "device", .value = "NAME", .scopes = WORKER, .repeats = true,
 	  .config = true, .standard = "auto", .help = "auto, cpu, cuda, cuda:N or GPU-UUID" },
@@ -64,16 +65,16 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	{ .id = MQ_OPT_CENTER, .name = "center", .value = "RE,IM", .scopes = JOB,
 	  .help = "the part of the plane, by its centre" },
 	{ .id = MQ_OPT_ZOOM, .name = "zoom", .value = "Z", .scopes = JOB,
-	  .standard = "1", .help = "with --center: 1 is a view 4 high" },
+	  .standard = "1", .help = "1 is a view 4 high; without --center around -0.75,0" },
 	{ .id = MQ_OPT_ITERATIONS, .name = "iterations", .value = "N|auto", .scopes = JOB,
 	  .standard = "auto", .help = "iteration limit" },
 	{ .id = MQ_OPT_PALETTE, .name = "palette", .value = "NAME", .scopes = JOB,
 	  .standard = "ember",
 	  .help = "gray ember ocean aurora sunset forest porcelain spectrum" },
 	{ .id = MQ_OPT_PALETTE_PERIOD, .name = "palette-period", .value = "X", .scopes = JOB,
-	  .help = "smooth counts for one turn of the palette" },
+	  .standard = "64", .help = "smooth counts for one turn of the palette" },
 	{ .id = MQ_OPT_PALETTE_OFFSET, .name = "palette-offset", .value = "X", .scopes = JOB,
-	  .help = "where in the palette to begin, in turns" },
+	  .standard = "0", .help = "where in the palette to begin, in turns" },
 	{ .id = MQ_OPT_INSIDE, .name = "inside", .value = "RRGGBB", .scopes = JOB,
 	  .standard = "000000", .help = "colour of the set itself" },
 	{ .id = MQ_OPT_SUPERSAMPLE, .name = "supersample", .value = "N", .scopes = JOB,
@@ -88,7 +89,7 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	  .help = "take what is not given from that job or picture" },
 
 	{ .id = MQ_OPT_NAME, .name = "name", .value = "TEXT", .scopes = JOB | LISTING,
-	  .help = "the job's name (to find it: a part of it)" },
+	  .help = "the job's name" },
 	{ .id = MQ_OPT_PRIORITY, .name = "priority", .value = "N", .scopes = JOB,
 	  .standard = "0", .help = "higher is sooner" },
 	{ .id = MQ_OPT_REQUEST_ID, .name = "request-id", .value = "TEXT", .scopes = MQ_SCOPE_SUBMIT,
@@ -116,7 +117,7 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 	  .help = "the file to write" },
 	{ .id = MQ_OPT_FORCE, .name = "force",
 	  .scopes = WRITING | MQ_SCOPE_REMOVE | MQ_SCOPE_CLEAN | MQ_SCOPE_KEYGEN | MQ_SCOPE_DAEMON,
-	  .help = "replace FILE or keys; remove pictures that nobody fetched" },
+	  .help = "replace FILE if it is there" },
 	{ .id = MQ_OPT_PREVIEW, .name = "preview", .scopes = MQ_SCOPE_FETCH,
 	  .help = "the small picture, at most 2048 pixels a side" },
 	{ .id = MQ_OPT_COUNTS, .name = "counts", .scopes = MQ_SCOPE_FETCH,
@@ -132,6 +133,40 @@ const struct mq_option mq_option_table[MQ_OPT_COUNT] = {
 
 	{ .id = MQ_OPT_KEY, .name = "key", .value = "FILE", .scopes = MQ_SCOPE_CLIENT,
 	  .standard = "~/.config/mandelq/client.key", .help = "your keys, for tcp endpoints" },
-	{ .id = MQ_OPT_SERVER_KEY, .name = "server-key", .value = "KEY|FILE", .scopes = MQ_SCOPE_CLIENT,
+	{ .id = MQ_OPT_SERVER_KEY, .name = "server-key", .value = "KEY|FILE", .scopes = MQ_SCOPE_ASKING,
 	  .standard = "as in known_servers", .help = "the worker's public key, for tcp endpoints" },
 };
+
+const char *mq_option_help(const struct mq_option *option, unsigned scopes)
+{
+	static const struct {
+		enum mq_option_id id;
+		unsigned scopes;
+		const char *help;
+	} own[] = {
+		{ MQ_OPT_NAME, LISTING, "only jobs with this in their name" },
+		{ MQ_OPT_FORCE, MQ_SCOPE_REMOVE | MQ_SCOPE_CLEAN, "also pictures that nobody fetched" },
+		{ MQ_OPT_FORCE, MQ_SCOPE_KEYGEN, "replace the keys that are there" },
+		{ MQ_OPT_FORCE, MQ_SCOPE_DAEMON, "keygen: replace the keys that are there" },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (own[i].id == option->id && (own[i].scopes & scopes))
+			return own[i].help;
+	return option->help;
+}
+
+const char *mq_scope_name(unsigned scope)
+{
+	static const char *const names[] = {
+		"mandelqd", "(any command)", "submit",   "render", "status", "wait",    "fetch",
+		"cancel",   "info",          "watch",    "pause",  "retry",  "priority", "remove",
+		"clean",    "devices",       "metrics",  "keygen", "(any command but keygen)",
+	};
+	unsigned bit = 0;
+
+	_Static_assert(1u << (sizeof(names) / sizeof(names[0])) == MQ_SCOPE_END, "a name for each scope");
+	while (scope >>= 1)
+		bit++;
+	return names[bit];
+}

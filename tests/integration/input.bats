@@ -101,6 +101,25 @@ digits() {
 	nothing_stored
 }
 
+# Code, part of the line, command.
+@test "what newcomers type is answered with what to type" {
+	echo hello >ok.txt
+	while IFS='|' read -r code says command; do
+		eval "set -- $command"
+		refused "$code" "$says" mq "$@"
+	done <<-'END'
+		2|there is no command "sumbit"; did you mean submit?|sumbit
+		2|there is no command "Status"; did you mean status?|Status
+		2|there is no command "xyzzy"; see mandelq --help|xyzzy
+		2|did you mean --size?|submit -size=400
+		2|-o is not for this command; mandelq render and fetch have it|submit -o x.png
+		2|--iterations=10k: auto, or a whole number|submit --iterations=10k
+		2|--iterations=1e6: auto, or a whole number|submit --iterations=1e6
+		2|--iterations=0: auto, or a whole number|submit --iterations=0
+	END
+	nothing_stored
+}
+
 @test "values may follow their option, negative ones too" {
 	expect 0 mq submit --size 16 --view -2,2,-2,2 --palette-offset -0.5 --priority -3 --iterations 10
 	[ "$(mq status --json | jq .[0].priority)" = -3 ]

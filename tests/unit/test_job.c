@@ -153,7 +153,10 @@ static void refusals_name_option_and_limit(void **state)
 	} cases[] = {
 		{ "[]", "object", "" },
 		{ "3", "object", "" },
-		{ "{\"colour\":1}", "colour", "" },
+		{ "{\"colour\":1}", "colour", "see mandelq-job(5)" },
+		{ "{\"heigth\":1}", "\"heigth\"", "did you mean \"height\"?" },
+		{ "{\"palete\":1}", "\"palete\"", "did you mean \"palette\"?" },
+		{ "{\"size\":400}", "\"size\"", "\"width\" and \"height\"" },
 		{ "{\"width\":0}", "--size", "16777216" },
 		{ "{\"width\":-5}", "--size", "-5" },
 		{ "{\"height\":16777217}", "--size", "16777216" },

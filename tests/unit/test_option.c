@@ -171,6 +171,68 @@ static void mistakes_are_named(void **state)
 	assert_says("unknown option --xxx");
 }
 
+/* What newcomers type. */
+static void mistakes_lead_to_what_is_meant(void **state)
+{
+	static const struct {
+		unsigned scope;
+		const char *arg, *says;
+	} cases[] = {
+		{ MQ_SCOPE_SUBMIT, "-size=400", "unknown option -size; did you mean --size?" },
+		{ MQ_SCOPE_SUBMIT, "-iter=400", "unknown option -iter; did you mean --iterations?" },
+		{ MQ_SCOPE_FETCH, "-output=x.png", "unknown option -output; did you mean --output?" },
+		{ MQ_SCOPE_SUBMIT, "-x", "unknown option -x; see --help" },
+		{ MQ_SCOPE_SUBMIT, "-o", "option -o is not for this command; mandelq render and fetch have it" },
+		{ MQ_SCOPE_SUBMIT, "-ox.png", "option -o is not for this command; " },
+		{ MQ_SCOPE_FETCH, "--size=10",
+		  "option --size is not for this command; mandelq submit and render have it" },
+		{ MQ_SCOPE_WATCH, "--timeout=2", "; mandelq submit and wait have it" },
+		{ MQ_SCOPE_FETCH, "--check", "; mandelqd has it" },
+		{ MQ_SCOPE_FETCH, "--threads=2", "; mandelqd and mandelq render have it" },
+		{ MQ_SCOPE_KEYGEN, "--endpoint=x", "option --endpoint is not for this command; " },
+		{ MQ_SCOPE_STATUS, "--log", "option --log is not for this command; mandelq info has it" },
+		{ MQ_SCOPE_DAEMON, "--size=2", "; mandelq submit and render have it" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(PARSE(cases[i].scope, (char *)cases[i].arg, "x"), MQ_EINVAL);
+		assert_says(cases[i].says);
+	}
+	/* none but that of every command is cut */
+	for (int i = 0; i < MQ_OPT_COUNT; i++) {
+		char arg[64];
+
+		snprintf(arg, sizeof(arg), "--%s", mq_option_table[i].name);
+		if (mq_option_table[i].scopes & MQ_SCOPE_METRICS)
+			continue;
+		assert_int_equal(PARSE(MQ_SCOPE_METRICS, arg, "x"), MQ_EINVAL);
+		assert_true(strcmp(error.text + strlen(error.text) - 3, " it") == 0);
+	}
+}
+
+static void help_is_that_of_the_command(void **state)
+{
+	static const struct {
+		unsigned scope;
+		enum mq_option_id id;
+		const char *has;
+	} cases[] = {
+		{ MQ_SCOPE_FETCH, MQ_OPT_FORCE, "FILE" },      { MQ_SCOPE_RENDER, MQ_OPT_FORCE, "FILE" },
+		{ MQ_SCOPE_KEYGEN, MQ_OPT_FORCE, "keys" },     { MQ_SCOPE_DAEMON, MQ_OPT_FORCE, "keys" },
+		{ MQ_SCOPE_CLEAN, MQ_OPT_FORCE, "pictures" },  { MQ_SCOPE_REMOVE, MQ_OPT_FORCE, "pictures" },
+		{ MQ_SCOPE_SUBMIT, MQ_OPT_NAME, "the job's" }, { MQ_SCOPE_WATCH, MQ_OPT_NAME, "only jobs" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *help = mq_option_help(&mq_option_table[cases[i].id], cases[i].scope);
+
+		assert_non_null(strstr(help, cases[i].has));
+		assert_null(strstr(help, " or "));
+	}
+}
+
 /* --- configuration --- */
 
 static char path[64];
@@ -428,6 +490,8 @@ int main(void)
 		cmocka_unit_test(letters_dashes_and_the_end),
 		cmocka_unit_test(last_wins_and_repeats),
 		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(mistakes_lead_to_what_is_meant),
+		cmocka_unit_test(help_is_that_of_the_command),
 		cmocka_unit_test(config_gives_what_the_line_did_not),
 		cmocka_unit_test(config_mistakes_name_the_line),
 		cmocka_unit_test(a_value_is_blamed_where_it_stands),
