@@ -10,6 +10,7 @@
 struct control {
 	const char *verb, *command;
 	json_t *more; /* arguments besides the id, or NULL */
+	bool all;     /* there is --all, which says the whole queue */
 };
 
 /* What has come of it, for people. */
@@ -94,8 +95,8 @@ static enum mq_status control(const struct mq_options *options, const struct con
 	enum mq_status status;
 
 	if (options->operands == 0)
-		return mq_fail(err, MQ_EINVAL, "%s needs the id of a job: mandelq %s ID", c->command,
-			       c->command);
+		return mq_fail(err, MQ_EINVAL, "%s needs the id of a job%s: mandelq %s ID%s", c->command,
+			       c->all ? ", or --all" : "", c->command, c->all ? " | --all" : "");
 	status = mq_command_ids(options, &ids, &count, err);
 	if (status == MQ_OK)
 		status = run(options, c, ids, count, err);
@@ -105,19 +106,19 @@ static enum mq_status control(const struct mq_options *options, const struct con
 
 enum mq_status mq_cmd_cancel(const struct mq_options *options, struct mq_error *err)
 {
-	return control(options, &(struct control){ "cancel", "cancel", NULL }, err);
+	return control(options, &(struct control){ "cancel", "cancel", NULL, false }, err);
 }
 
 enum mq_status mq_cmd_retry(const struct mq_options *options, struct mq_error *err)
 {
-	return control(options, &(struct control){ "retry", "retry", NULL }, err);
+	return control(options, &(struct control){ "retry", "retry", NULL, false }, err);
 }
 
 enum mq_status mq_cmd_remove(const struct mq_options *options, struct mq_error *err)
 {
 	json_t *more = json_pack("{s:b}", "force", (int)options->count[MQ_OPT_FORCE]);
 	enum mq_status status =
-		more ? control(options, &(struct control){ "remove", "remove", more }, err)
+		more ? control(options, &(struct control){ "remove", "remove", more, false }, err)
 		     : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a request");
 
 	json_decref(more);
@@ -152,7 +153,7 @@ static enum mq_status hold(const struct mq_options *options, const char *verb, s
 {
 	if (options->count[MQ_OPT_ALL])
 		return hold_all(options, verb, err);
-	return control(options, &(struct control){ verb, verb, NULL }, err);
+	return control(options, &(struct control){ verb, verb, NULL, true }, err);
 }
 
 enum mq_status mq_cmd_pause(const struct mq_options *options, struct mq_error *err)
@@ -191,7 +192,7 @@ enum mq_status mq_cmd_priority(const struct mq_options *options, struct mq_error
 	if (status == MQ_OK)
 		status = parse_priority(options->operand[1], &more, err);
 	if (status == MQ_OK)
-		status = run(options, &(struct control){ "priority", "priority", more }, &id, 1, err);
+		status = run(options, &(struct control){ "priority", "priority", more, false }, &id, 1, err);
 	json_decref(more);
 	return status;
 }

@@ -90,6 +90,9 @@ enum mq_status mq_cmd_fetch(const struct mq_options *options, struct mq_error *e
 	if (status == MQ_OK)
 		status = mq_target_check(options->value[MQ_OPT_OUTPUT], download.force, &path, err);
 	if (status == MQ_OK)
+		mq_command_warn_name(options->value[MQ_OPT_OUTPUT],
+				     options->count[MQ_OPT_COUNTS] || options->count[MQ_OPT_SMOOTH]);
+	if (status == MQ_OK)
 		status = mq_client_open(options, &client, err);
 	download.path = path;
 	if (status == MQ_OK)

@@ -48,6 +48,8 @@ static enum mq_status check_output(struct render *r, struct mq_error *err)
 		status = mq_fail(err, MQ_EINVAL,
 				 "-o %s: render needs a plain file, so that it can be continued",
 				 file);
+	if (status == MQ_OK)
+		mq_command_warn_name(file, false);
 	return status;
 }
 

@@ -59,6 +59,18 @@ static enum mq_status print_id(int64_t id, struct mq_error *err)
 	return mq_say_flush_stdout(err);
 }
 
+/* One job. The only job that a worker can miss here is the one to wait for. */
+static enum mq_status submit_one(struct mq_client *client, json_t *request, json_t **result,
+				 struct mq_error *err)
+{
+	struct mq_error why;
+	enum mq_status status = mq_client_call(client, "submit", json_incref(request), result, &why);
+
+	if (status == MQ_ENOENT)
+		return mq_fail(err, status, "--after: %s", why.text);
+	return status == MQ_OK ? MQ_OK : mq_fail(err, status, "%s", why.text);
+}
+
 static enum mq_status submit_all(struct mq_client *client, const json_t *requests, json_t *done,
 				 int64_t *ids, bool json, struct mq_error *err)
 {
@@ -67,8 +79,7 @@ static enum mq_status submit_all(struct mq_client *client, const json_t *request
 	for (size_t i = 0; status == MQ_OK && i < json_array_size(requests); i++) {
 		json_t *result = NULL;
 
-		status = mq_client_call(client, "submit", json_incref(json_array_get(requests, i)),
-					&result, err);
+		status = submit_one(client, json_array_get(requests, i), &result, err);
 		if (status != MQ_OK)
 			break;
 		mq_command_warnings(result);

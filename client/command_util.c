@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 
 #include "client/interrupt.h"
@@ -68,6 +70,20 @@ enum mq_status mq_command_until(const struct mq_options *options, enum mq_option
 	if (status == MQ_OK)
 		*until = mq_clock_ms() + (int64_t)ms;
 	return status;
+}
+
+void mq_command_warn_name(const char *file, bool numbers)
+{
+	static const char *const formats[] = { "png", "npy",  "jpg", "jpeg", "tif",  "tiff", "webp", "gif",
+					       "bmp", "avif", "jxl", "heic", "jp2", "ppm",  "svg",  "pdf" };
+	const char *dot = strrchr(file, '.'), *own = numbers ? "npy" : "png";
+
+	if (!dot || strchr(dot, '/') || strcasecmp(dot + 1, own) == 0)
+		return;
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (strcasecmp(dot + 1, formats[i]) == 0)
+			mq_say("warning: -o %s: a %s is written, whatever the name says", file,
+			       numbers ? ".npy file" : "PNG");
 }
 
 void mq_command_warnings(const json_t *result)

@@ -5,6 +5,8 @@
 #include "client/endpoint.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -49,13 +51,6 @@ enum mq_status mq_endpoint_probe(const char *uri, struct mq_error *err)
 	return status;
 }
 
-static const char *environment(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? value : NULL;
-}
-
 /* A place that somebody named: it alone counts. */
 static enum mq_status find_named(char *uri, const char *who, const char *remedy, char **out,
 				 struct mq_error *err)
@@ -76,12 +71,32 @@ static enum mq_status find_named(char *uri, const char *who, const char *remedy,
 	return status;
 }
 
+/* HOST:PORT, an IPv6 address in brackets. */
+static bool has_port(const char *address)
+{
+	const char *colon = strrchr(address, ':');
+	size_t len = colon ? strlen(colon + 1) : 0, host = colon ? (size_t)(colon - address) : 0;
+
+	if (!host || !len || len > 5 || strspn(colon + 1, "0123456789") != len)
+		return false;
+	if (memchr(address, ':', host) && !(address[0] == '[' && address[host - 1] == ']'))
+		return false;
+	return atol(colon + 1) >= 1 && atol(colon + 1) <= 65535;
+}
+
+static bool is_endpoint(const char *uri)
+{
+	if (strncmp(uri, "tcp://", 6) == 0)
+		return has_port(uri + 6);
+	return strncmp(uri, "ipc://", 6) == 0;
+}
+
 static enum mq_status find_endpoint(const char *given, const char *who, char **out,
 				    struct mq_error *err)
 {
 	char remedy[256], *uri;
 
-	if (!strstr(given, "://"))
+	if (!is_endpoint(given))
 		return mq_fail(err, MQ_EINVAL, "%s: \"%s\" is no endpoint: ipc://PATH is one, "
 			       "tcp://HOST:PORT another", who, given);
 	uri = strdup(given);
@@ -150,10 +165,10 @@ enum mq_status mq_endpoint_find(const struct mq_options *options, char **out, st
 		return find_endpoint(options->value[MQ_OPT_ENDPOINT], "--endpoint", out, err);
 	if (options->count[MQ_OPT_STATE_DIR])
 		return find_state_dir(options->value[MQ_OPT_STATE_DIR], "--state-dir", out, err);
-	given = environment("MANDELQ_ENDPOINT");
+	given = mq_place_environment("MANDELQ_ENDPOINT");
 	if (given)
 		return find_endpoint(given, "MANDELQ_ENDPOINT", out, err);
-	if (environment("MANDELQ_STATE_DIR"))
+	if (mq_place_environment("MANDELQ_STATE_DIR"))
 		return find_state_dir(NULL, "MANDELQ_STATE_DIR", out, err);
 	return find_implicit(out, err);
 }

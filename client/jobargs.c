@@ -120,7 +120,8 @@ static enum mq_status set_number(json_t *job, const char *key, const struct mq_o
 
 /* --- the base --- */
 
-static enum mq_status base_from_picture(const char *path, json_t **job, struct mq_error *err)
+static enum mq_status base_from_picture(const char *path, bool operand, json_t **job,
+					struct mq_error *err)
 {
 	struct mq_error why;
 	char *text = NULL;
@@ -128,8 +129,15 @@ static enum mq_status base_from_picture(const char *path, json_t **job, struct m
 
 	if (status == MQ_ENOMEM_HOST)
 		return mq_fail(err, status, "%s", why.text);
-	if (status != MQ_OK) /* a file that is not there is bad usage here, not a missing job */
-		return mq_fail(err, MQ_EINVAL, "no job can be read from a picture: %s", why.text);
+	/* A file that is not there is bad usage here, not a missing job; and a size or a number without its
+	 * option looks like one. */
+	if (status != MQ_OK && operand)
+		return mq_fail(err, MQ_EINVAL,
+			       "%.300s; an operand is a picture (.png) to make again or, with submit, a file "
+			       "of jobs (.json); options begin with --",
+			       why.text);
+	if (status != MQ_OK)
+		return mq_fail(err, MQ_EINVAL, "--like: no job can be read from a picture: %s", why.text);
 	*job = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	free(text);
 	if (!json_is_object(*job)) {
@@ -144,13 +152,15 @@ static enum mq_status base_from_job(const char *text, struct mq_client *client, 
 				    struct mq_error *err)
 {
 	json_t *rows = NULL, *settings;
+	struct mq_error why;
 	int64_t id;
 	enum mq_status status = mq_rows_parse_id(text, "--like: ", &id, err);
 
-	if (status == MQ_OK)
-		status = mq_rows_fetch(client, &id, 1, &rows, NULL, err);
 	if (status != MQ_OK)
 		return status;
+	status = mq_rows_fetch(client, &id, 1, &rows, NULL, &why);
+	if (status != MQ_OK)
+		return mq_fail(err, status, "%s%s", status == MQ_ENOENT ? "--like: " : "", why.text);
 	settings = json_object_get(json_array_get(rows, 0), "settings");
 	*job = json_is_object(settings) ? json_deep_copy(settings) : NULL;
 	json_decref(rows);
@@ -264,7 +274,7 @@ enum mq_status mq_jobargs_build(const struct mq_options *options, struct mq_clie
 	if (mq_jobargs_need_worker(options))
 		status = base_from_job(base, client, &made, err);
 	else if (base)
-		status = base_from_picture(base, &made, err);
+		status = base_from_picture(base, options->operands, &made, err);
 	else if (!(made = json_object()))
 		status = no_memory(err);
 	if (status == MQ_OK)
@@ -315,6 +325,16 @@ static const char *name_of(const struct mq_options *options)
 	return options->value[MQ_OPT_NAME] ? options->value[MQ_OPT_NAME] : "";
 }
 
+/* The options by themselves, so that what is wrong with one is said before files are opened. */
+static enum mq_status check_settings(const struct mq_options *options, struct mq_error *err)
+{
+	json_t *scratch = json_object();
+	enum mq_status status = scratch ? mq_jobargs_apply(scratch, options, err) : no_memory(err);
+
+	json_decref(scratch);
+	return status;
+}
+
 enum mq_status mq_jobargs_check(const struct mq_options *options, const char *request_id,
 				struct mq_error *err)
 {
@@ -330,7 +350,9 @@ enum mq_status mq_jobargs_check(const struct mq_options *options, const char *re
 					    "--request-id", err);
 	if (status == MQ_OK)
 		status = read_after(options, &after, err);
-	return status == MQ_OK ? read_priority(options, &priority, err) : status;
+	if (status == MQ_OK)
+		status = read_priority(options, &priority, err);
+	return status == MQ_OK ? check_settings(options, err) : status;
 }
 
 enum mq_status mq_jobargs_submit(const struct mq_options *options, json_t *job,

@@ -96,7 +96,7 @@ static enum mq_status make_absolute(const char *path, char **out, struct mq_erro
 	return status;
 }
 
-static const char *environment(const char *name)
+const char *mq_place_environment(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -105,7 +105,7 @@ static const char *environment(const char *name)
 
 static const char *home(void)
 {
-	const char *dir = environment("HOME");
+	const char *dir = mq_place_environment("HOME");
 
 	if (dir)
 		return dir[0] == '/' ? dir : NULL;
@@ -121,11 +121,11 @@ enum mq_status mq_place_state_dir(const char *given, char **out, struct mq_error
 		return mq_fail(err, MQ_EINVAL,
 		               "--state-dir: a directory is needed, not an empty text");
 	if (!given)
-		given = environment("MANDELQ_STATE_DIR");
+		given = mq_place_environment("MANDELQ_STATE_DIR");
 	if (given)
 		return make_absolute(given, out, err);
 
-	const char *base = environment("XDG_STATE_HOME");
+	const char *base = mq_place_environment("XDG_STATE_HOME");
 	if (base && base[0] == '/') { /* a relative one must be ignored, says its specification */
 		path = join(base, "mandelq");
 	} else {
@@ -157,7 +157,7 @@ static bool is_system(const char *state_dir)
 /* systemd gives a list when a unit has more than one. */
 static bool unit_is_system(void)
 {
-	const char *list = environment("STATE_DIRECTORY");
+	const char *list = mq_place_environment("STATE_DIRECTORY");
 	char *copy = list ? strdup(list) : NULL, *save = NULL;
 	bool is = false;
 
@@ -214,7 +214,7 @@ out:
 
 enum mq_status mq_place_config(const char *name, char **out, struct mq_error *err)
 {
-	const char *base = environment("XDG_CONFIG_HOME"), *folder = "/mandelq/";
+	const char *base = mq_place_environment("XDG_CONFIG_HOME"), *folder = "/mandelq/";
 	char *path = NULL;
 
 	if (!base || base[0] != '/') {

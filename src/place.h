@@ -13,6 +13,9 @@
 #define MQ_SYSTEM_STATE_DIR "/var/lib/mandelq"
 #define MQ_SYSTEM_ENDPOINT "ipc:///run/mandelq/mandelqd.sock"
 
+/* A variable of the environment; NULL when it is not set, or empty. */
+const char *mq_place_environment(const char *name);
+
 /* given: the option's value or NULL. Caller frees *out. MQ_EINVAL: no home directory is known. */
 enum mq_status mq_place_state_dir(const char *given, char **out, struct mq_error *err);
 

@@ -116,8 +116,49 @@ digits() {
 		2|--iterations=10k: auto, or a whole number|submit --iterations=10k
 		2|--iterations=1e6: auto, or a whole number|submit --iterations=1e6
 		2|--iterations=0: auto, or a whole number|submit --iterations=0
+		2|foo: No such file or directory; an operand is a picture (.png)|submit foo
+		2|options begin with --|submit 800x600
+		2|options begin with --|submit size=800
+		2|ok.txt: this is no PNG file; an operand is a picture (.png)|submit ok.txt
+		2|with submit, a file of jobs (.json)|render foo -o x.png
+		2|--like: no job can be read from a picture: cannot open foo|submit --like=foo
+		2|--center: 2 numbers with commas|submit --center -0.75 0.1
+		2|--size=0: N or WxH|submit foo --size=0
+		2|--size=0: N or WxH|submit foo.json --size=0
+		2|--size=0: N or WxH|render foo --size=0 -o x.png
+		2|"tcp://127.0.0.1" is no endpoint: ipc://PATH is one, tcp://HOST:PORT another|status --endpoint=tcp://127.0.0.1
+		2|"tcp://:5" is no endpoint|status --endpoint=tcp://:5
+		2|"tcp://h:0" is no endpoint|status --endpoint=tcp://h:0
+		2|"tcp://h:65536" is no endpoint|status --endpoint=tcp://h:65536
+		2|"tcp://h:5x" is no endpoint|status --endpoint=tcp://h:5x
+		2|"tcp://::1:5" is no endpoint|status --endpoint=tcp://::1:5
+		2|a tcp endpoint needs keys|status --endpoint=tcp://h:5 --key=none
+		2|a tcp endpoint needs keys|status --endpoint=tcp://[::1]:65535 --key=none
+		2|"http://h:5" is no endpoint: ipc://PATH is one|status --endpoint=http://h:5
+		2|pause needs the id of a job, or --all: mandelq pause ID|pause
+		2|resume needs the id of a job, or --all: mandelq resume ID|resume
+		2|cancel needs the id of a job: mandelq cancel ID|cancel
+		3|--after: no job 99|submit --after=99
+		3|--like: no job 99|submit --like=99
+		3|--like: no job 99|render --like=99 -o x.png
 	END
 	nothing_stored
+}
+
+@test "a name that says another format is warned of" {
+	expect 0 mq submit --size=16 --iterations=10 --keep-counts --wait
+	for name in y.jpg y.PNG y.png y y.v2 dir.jpg/y y.npy; do
+		mkdir -p dir.jpg
+		expect 0 mq fetch 1 -o $name --force
+		[[ $name != y.jpg && $name != y.npy ]] || [[ $output == *"warning: -o $name: a PNG is written"* ]]
+		[[ $name == y.jpg || $name == y.npy ]] || [[ $output != *warning* ]]
+	done
+	expect 0 mq fetch 1 --counts -o c.png
+	[[ $output == *"warning: -o c.png: a .npy file is written"* ]]
+	expect 0 mq fetch 1 --smooth -o c.npy
+	[[ $output != *warning* ]]
+	expect 0 mq render --size=16 --iterations=10 -o r.tiff
+	[[ $output == *"warning: -o r.tiff: a PNG is written"* ]]
 }
 
 @test "values may follow their option, negative ones too" {
