@@ -6,6 +6,7 @@
 #include "client/rows.h"
 #include "client/say.h"
 #include "client/table.h"
+#include "src/bytes.h"
 
 static const char *const titles[] = {
 	"DEVICE", "STATE", "FREE", "MEMORY", "BUFFERS", "TILE", "THREADS", "SPEED", "UUID", "MODEL",
@@ -20,7 +21,7 @@ static char *amount(const json_t *device, const char *key, char out[32])
 	double bytes = mq_row_number(device, key, -1);
 
 	if (bytes > 0)
-		return mq_say_bytes(bytes, out);
+		return mq_bytes_text(bytes, out);
 	return strcpy(out, bytes == 0 ? "none" : "-");
 }
 
@@ -44,7 +45,7 @@ static json_t *line(const json_t *d)
 			 : json_is_true(json_object_get(d, "busy")) ? "busy"
 								    : "idle",
 			 amount(d, "memory_free", free_), amount(d, "memory_total", total),
-			 bytes > 0 ? mq_say_bytes(bytes, held) : "none", amount(d, "tile_bytes", tile),
+			 bytes > 0 ? mq_bytes_text(bytes, held) : "none", amount(d, "tile_bytes", tile),
 			 threads, speed, uuid, model);
 }
 

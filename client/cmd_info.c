@@ -13,6 +13,7 @@
 #include "client/rows.h"
 #include "client/say.h"
 #include "client/table.h"
+#include "src/bytes.h"
 
 #define DEVICES_MAX 32
 
@@ -142,7 +143,7 @@ static void print_output(const json_t *row)
 	if (!json_is_object(output))
 		return;
 	field("picture", "%s", mq_row_text(output, "path", ""));
-	field("bytes", "%s", mq_say_bytes(mq_row_number(output, "bytes", 0), text));
+	field("bytes", "%s", mq_bytes_text(mq_row_number(output, "bytes", 0), text));
 	field("sha256", "%s", mq_row_text(output, "sha256", ""));
 }
 

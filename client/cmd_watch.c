@@ -38,6 +38,7 @@ struct watch {
 	size_t count;
 	bool by_id; /* these ids; else those that the filter lets through */
 	struct mq_rows_filter filter;
+	const char *none; /* what to say when there is no job */
 	bool terminal;
 	json_t *rows;  /* of the last look */
 	json_t *ended; /* rows of jobs that ended while we looked */
@@ -167,7 +168,9 @@ static void draw(const struct watch *w)
 		json_array_extend(rows, w->rows);
 	lines = mq_table_job_lines(rows);
 	fputs("\033[H\033[J", stdout);
-	mq_table_print(&mq_table_jobs, lines, size.ws_row > 4 ? size.ws_row - 3u : 1, size.ws_col);
+	mq_table_print(&mq_table_jobs, lines, size.ws_row > 5 ? size.ws_row - 4u : 1, size.ws_col);
+	if (!w->by_id && json_array_size(w->rows) == 0)
+		puts(w->none);
 	if (w->paused)
 		puts("the queue is paused");
 	fflush(stdout);
@@ -191,6 +194,8 @@ static void print_change(const json_t *row, const json_t *before)
 static void print_changes(const struct watch *w, const json_t *before, size_t ended_before,
 			  bool paused_before)
 {
+	if (!json_is_array(before) && !w->by_id && json_array_size(w->rows) == 0)
+		mq_tell("%s%s", w->none, w->paused ? "; the queue is paused" : "");
 	if (json_is_array(before) && !w->by_id && w->paused != paused_before)
 		puts(w->paused ? "the queue is paused" : "the queue goes on");
 	for (size_t i = ended_before; i < json_array_size(w->ended); i++)
@@ -363,8 +368,11 @@ static enum mq_status loop(struct watch *w, struct mq_error *err)
 	while (status == MQ_OK) {
 		if (mq_clock_ms() >= w->look_ms)
 			status = look_and_tell(w, err);
-		if (mq_interrupted()) /* the way to end it */
+		if (mq_interrupted()) { /* the way to end it */
+			if (w->terminal)
+				putchar('\n'); /* the shell's prompt is not to follow "^C" */
 			return MQ_OK;
+		}
 		if (status != MQ_OK)
 			break;
 		if (w->terminal && w->stale && (over(w) || mq_clock_ms() >= w->drawn_ms + SOON_MS)) {
@@ -400,6 +408,9 @@ enum mq_status mq_cmd_watch(const struct mq_options *options, struct mq_error *e
 	enum mq_status status = mq_command_ids(options, &w.ids, &w.count, err);
 
 	w.by_id = w.count > 0;
+	w.none = options->count[MQ_OPT_STATE] || options->count[MQ_OPT_NAME] || options->count[MQ_OPT_MINE]
+			 ? "no job that the options let through"
+			 : "no job is under way";
 	if (status == MQ_OK)
 		status = mq_rows_filter(options, &w.filter, err);
 	if (status == MQ_OK && !w.filter.states)

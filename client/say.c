@@ -90,19 +90,6 @@ void mq_say_transient(const char *line)
 	transient_shown = line != NULL;
 }
 
-char *mq_say_bytes(double bytes, char out[32])
-{
-	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-	unsigned unit = 0;
-
-	while (bytes >= 999.5 && unit < 5) {
-		bytes /= 1000;
-		unit++;
-	}
-	snprintf(out, 32, "%.*f %s", unit && bytes < 99.5 ? 1 : 0, bytes, units[unit]);
-	return out;
-}
-
 char *mq_say_seconds(double seconds, char out[32])
 {
 	unsigned long long s;

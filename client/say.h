@@ -27,8 +27,7 @@ void mq_say_transient(const char *line);
 /* Makes control characters of text harmless, in place. */
 void mq_say_clean(char *text);
 
-/* "1.5 MB", "3:07"; out is returned. */
-char *mq_say_bytes(double bytes, char out[32]);
+/* "3:07"; out is returned. */
 char *mq_say_seconds(double seconds, char out[32]);
 
 /* Standard output has taken everything. MQ_EIO, MQ_ENOSPC. */

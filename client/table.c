@@ -10,6 +10,7 @@
 
 #include "client/rows.h"
 #include "client/say.h"
+#include "src/job.h"
 
 #define COLUMNS_MAX 12
 #define CELL_MAX 640
@@ -152,6 +153,20 @@ static const bool right[] = { true, false, true, true, true, true, true, false, 
 
 const struct mq_table mq_table_jobs = { titles, right, COLUMNS, 1 };
 
+/* Has the job fewer iterations than it would get by itself? If not, its view may well lie in the set. */
+static bool auto_gives_more(const json_t *row)
+{
+	json_t *settings = json_copy(json_object_get(row, "settings"));
+	struct mq_job *job = NULL;
+	bool more = json_object_set_new(settings, "iterations", json_string("auto")) == 0 &&
+		    mq_job_from_json(settings, &job, NULL, NULL) == MQ_OK &&
+		    job->iterations > mq_row_number(row, "iterations", 0);
+
+	mq_job_free(job);
+	json_decref(settings);
+	return more;
+}
+
 char *mq_table_hint(const json_t *row, char out[160])
 {
 	double inside = mq_row_number(row, "inside", -1);
@@ -165,7 +180,7 @@ char *mq_table_hint(const json_t *row, char out[160])
 			 mq_row_number(row, "iterations", 0));
 	else if (one)
 		snprintf(out, 160, "one colour: the view has no boundary in it");
-	else if (inside >= INSIDE_LARGE)
+	else if (inside >= INSIDE_LARGE && auto_gives_more(row))
 		snprintf(out, 160, "%.0f %% of the pixels reached the limit: more --iterations may show more",
 			 inside > 0.99 ? 99 : 100 * inside);
 	return out;
@@ -187,6 +202,8 @@ static void fill_cells(const json_t *row, char cells[COLUMNS][CELL_MAX])
 	snprintf(cells[3], CELL_MAX, "%.0fx%.0f", mq_row_number(row, "width", 0),
 		 mq_row_number(row, "height", 0));
 	snprintf(cells[4], CELL_MAX, "%.0f", mq_row_number(row, "iterations", 0));
+	if (seconds <= 0 && mq_row_state(row) != MQ_JOB_DONE)
+		seconds = -1; /* a first tile that is under way has not been counted yet */
 	snprintf(cells[5], CELL_MAX, "%s", seconds >= 0 ? mq_say_seconds(seconds, text) : "-");
 	snprintf(cells[6], CELL_MAX, "%s", eta >= 0 ? mq_say_seconds(eta, text) : "-");
 	snprintf(cells[7], CELL_MAX, "%.*s", CELL_MAX - 1, mq_row_text(row, "name", ""));

@@ -11,6 +11,7 @@
 #include "client/rows.h"
 #include "client/say.h"
 #include "client/table.h"
+#include "src/bytes.h"
 #include "src/clock.h"
 #include "src/state.h"
 
@@ -219,7 +220,7 @@ static void say_done(const json_t *row)
 	char size[32], time[32], hint[160];
 
 	mq_tell("job %lld done: %.0f x %.0f pixels%s%s%s%s", (long long)mq_row_id(row), width,
-	       height, bytes >= 0 ? ", " : "", bytes >= 0 ? mq_say_bytes(bytes, size) : "",
+	       height, bytes >= 0 ? ", " : "", bytes >= 0 ? mq_bytes_text(bytes, size) : "",
 	       seconds >= 0 ? ", computed in " : "",
 	       seconds >= 0 ? mq_say_seconds(seconds, time) : "");
 	if (mq_table_hint(row, hint)[0])

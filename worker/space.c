@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/statvfs.h>
 
+#include "src/bytes.h"
 #include "src/failpoint.h"
 
 #define SOME_BYTES (64ull << 20)
@@ -78,6 +79,7 @@ enum mq_status mq_space_fits(const struct mq_statedir *dir, const struct mq_layo
 			     bool keep_counts, struct mq_error *err)
 {
 	uint64_t pixels = (uint64_t)layout->width * layout->height, available = 0, total = 0, need;
+	char needed[32], left[32];
 	enum mq_status s = look(dir, &available, &total, err);
 
 	if (s)
@@ -88,9 +90,9 @@ enum mq_status mq_space_fits(const struct mq_statedir *dir, const struct mq_layo
 	need *= 2; /* the tiles stay until the picture is whole */
 	if (need <= available)
 		return MQ_OK;
-	return mq_fail(
-		err, MQ_ENOSPC,
-		"this picture needs at least %llu MiB on the disk of %s, which has %llu MiB free",
-		(unsigned long long)(need >> 20) + 1, dir->path,
-		(unsigned long long)(available >> 20));
+	return mq_fail(err, MQ_ENOSPC,
+		       "this picture needs at least %s on the disk of %s, which has %s free: make room there "
+		       "(mandelq clean), or take a smaller --size",
+		       mq_bytes_text((double)need, needed), dir->path,
+		       mq_bytes_text((double)available, left));
 }

@@ -314,7 +314,7 @@ def too_large(soak):
             rig.client.submit(huge)
             check(False, "262144 x 262144 was accepted on 8 MiB")
         except Refused as e:
-            check(e.status == "no-space" and re.search(r"at least \d+ MiB .* \d+ MiB free", e.error),
+            check(e.status == "no-space" and re.search(r"at least [0-9.]+ [MG]B .* [0-9.]+ [kM]?B free", e.error),
                   str(e))
         # One colour: compresses as well as anything.
         flat = {"width": 16384, "height": 16384, "view": ["-0.1", "0.1", "-0.1", "0.1"],

@@ -145,6 +145,12 @@ digits() {
 	nothing_stored
 }
 
+@test "a picture that cannot fit the disk is refused with what to do" {
+	stop_worker
+	MANDELQ_FAILPOINTS=disk-free:*:enospc start_worker
+	refused 1 "needs at least 480 kB on the disk of $MANDELQ_STATE_DIR, which has 0 B free: make room there (mandelq clean), or take a smaller --size" mq submit --size=8944 --palette=ember
+}
+
 @test "a name that says another format is warned of" {
 	expect 0 mq submit --size=16 --iterations=10 --keep-counts --wait
 	for name in y.jpg y.PNG y.png y y.v2 dir.jpg/y y.npy; do

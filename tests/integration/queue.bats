@@ -377,6 +377,24 @@ assert row["attempts"][0]["outcome"] == "done" and row["attempts"][0]["device"] 
 	run grep -E 'one colour|reached' err
 	[ "$status" = 1 ]
 	[ "$(field 3 .one_colour) $(field 3 .inside)" = "true 0" ]
+	# a view that lies in the set for the most part: more iterations than auto gives change little
+	mq submit --size=50 --center=-0.2,0 --zoom=4 --wait 2>err
+	jq -e '.inside > 0.6 and .one_colour == false' <(mq info 5 --json)
+	run grep reached err
+	[ "$status" = 1 ]
+	mq submit --size=50 --center=-0.2,0 --zoom=4 --wait --iterations=999 2>err
+	grep -q 'of the pixels reached the limit' err
+}
+
+@test "a job whose first tile is under way has no time yet" {
+	start_worker
+	mq submit --size=4000 --center=-0.2,0 --zoom=4 --iterations=4000000000 >/dev/null
+	mq submit "${TINY[@]}" >/dev/null
+	until_true 10 state_is 1 running
+	[ "$(mq status 1 | awk 'NR == 2 { print $7 }')" = - ]
+	mq cancel 1
+	until_true 10 state_is 2 done
+	[ "$(mq status 2 | awk 'NR == 2 { print $7 }')" != - ]
 }
 
 @test "watch prints a line a change, and ends with its jobs" {
@@ -400,6 +418,33 @@ assert row["attempts"][0]["outcome"] == "done" and row["attempts"][0]["device"] 
 	kill -INT "$watcher" || kill -TERM "$watcher"
 	kill -TERM "$watcher" 2>/dev/null || true
 	wait "$watcher"
+}
+
+@test "watch says that there is nothing to see" {
+	start_worker
+	watched() {
+		timeout --preserve-status -s INT 2 mandelq watch "$@" >out 2>err 3>&- 4>&-
+	}
+	watched
+	[ ! -s out ]
+	[ "$(cat err)" = "mandelq: no job is under way" ]
+	mq pause --all
+	watched
+	[ "$(cat err)" = "mandelq: no job is under way; the queue is paused" ]
+	watched --state=failed
+	grep -q 'no job that the options let through' err
+	watched --quiet
+	[ ! -s err ]
+	mq submit "${TINY[@]}" >/dev/null
+	watched
+	[ "$(cat out)" = 'job 1 queued: the queue is paused' ]
+	[ ! -s err ]
+	mq cancel 1
+	# on a terminal in the table, and with a newline behind it for the shell's prompt
+	script -qc "timeout --foreground -s INT 2 mandelq watch" /dev/null >tty </dev/null
+	tr -d '\r' <tty | grep -qx 'no job is under way'
+	[ "$(tail -n 2 <(tr -d '\r' <tty) | head -n 1)" = "the queue is paused" ]
+	[ -z "$(tail -n 1 tty | tr -d '\r')" ]
 }
 
 @test "devices and metrics tell what goes on" {
