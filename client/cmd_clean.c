@@ -47,7 +47,7 @@ enum mq_status mq_cmd_clean(const struct mq_options *options, struct mq_error *e
 	if (status == MQ_OK && options->count[MQ_OPT_JSON])
 		status = mq_command_print_json(removed, err);
 	else if (client)
-		mq_tell("%zu jobs removed", json_array_size(removed));
+		mq_tell("%zu job%s removed", json_array_size(removed), json_array_size(removed) == 1 ? "" : "s");
 	json_decref(removed);
 	mq_client_close(client);
 	return status;

@@ -12,7 +12,7 @@
 #define MQ_PNGTEXT_KEYWORD "mandelq"
 #define MQ_PNGTEXT_SCAN (1u << 20)
 
-/* bytes: the beginning of a PNG file. *out is NUL-terminated and owned by the caller. MQ_EINVAL: no
+/* What mq_pngtext_read does with a file's beginning; public for tests and fuzzing. *out is NUL-terminated and owned by the caller. MQ_EINVAL: no
  * PNG, damaged, or no picture of ours. */
 enum mq_status mq_pngtext_find(const void *bytes, size_t len, char **out, struct mq_error *err);
 

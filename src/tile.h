@@ -34,7 +34,7 @@ struct mq_span {
 void mq_layout_init(struct mq_layout *layout, uint32_t width, uint32_t height, unsigned channels,
                     bool keep_counts);
 
-/* Tile number index (0 .. tiles-1) as first laid out. */
+/* Tile number index (0 .. tiles-1) as first laid out. The store does this in SQL; tests compare. */
 struct mq_span mq_layout_tile(const struct mq_layout *layout, uint32_t index);
 
 static inline uint32_t mq_strip_row0(const struct mq_layout *layout, uint32_t strip)

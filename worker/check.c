@@ -513,6 +513,24 @@ static enum mq_status check_all(struct checker *c, struct mq_error *err)
 	return s;
 }
 
+static void print_summary(const struct checker *c)
+{
+	const struct {
+		const char *before;
+		uint64_t n;
+		const char *what;
+	} counts[] = { { "", c->findings, "finding" },
+		       { ", ", c->leftovers, "leftover" },
+		       { "; looked at ", c->jobs, "job" },
+		       { ", ", c->pictures, "picture" },
+		       { ", ", c->tiles, "tile" } };
+
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+		fprintf(c->out, "%s%llu %s%s", counts[i].before, (unsigned long long)counts[i].n,
+		        counts[i].what, counts[i].n == 1 ? "" : "s");
+	fputc('\n', c->out);
+}
+
 enum mq_status mq_check_state_dir(const char *path, FILE *out, uint64_t *findings,
                                   struct mq_error *err)
 {
@@ -522,10 +540,7 @@ enum mq_status mq_check_state_dir(const char *path, FILE *out, uint64_t *finding
 	if (!s)
 		s = check_all(&c, err);
 	if (!s)
-		fprintf(out, "%llu findings, %llu leftovers; looked at %llu jobs, %llu pictures, %llu tiles\n",
-		        (unsigned long long)c.findings, (unsigned long long)c.leftovers,
-		        (unsigned long long)c.jobs, (unsigned long long)c.pictures,
-		        (unsigned long long)c.tiles);
+		print_summary(&c);
 	*findings = c.findings;
 	mq_store_close(c.store);
 	drop_copy(&c);

@@ -135,6 +135,7 @@ enum mq_status mq_tidy_start(struct mq_schedule *s, struct mq_error *err)
 	if (!status)
 		status = skip_unknown(&start, err);
 	if (!status && start.removed)
-		mq_log(MQ_LOG_INFO, "removing the leftovers of %u jobs", start.removed);
+		mq_log(MQ_LOG_INFO, "removing the leftovers of %u job%s", start.removed,
+		       start.removed == 1 ? "" : "s");
 	return status;
 }

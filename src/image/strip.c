@@ -141,17 +141,3 @@ enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, uint8_t *bytes
 	*adler = isal_adler32(1, encoder->filtered, filtered);
 	return MQ_OK;
 }
-
-enum mq_status mq_strip_decode(struct mq_strip_encoder *encoder, uint8_t *bytes, size_t len,
-                               size_t row_bytes, uint32_t rows, unsigned channels, bool last,
-                               uint32_t adler, uint8_t *pixels, struct mq_error *err)
-{
-	const struct mq_strip_shape shape = { row_bytes, rows, channels, last };
-	uint32_t found = 0;
-	enum mq_status status = mq_strip_inflate(encoder, bytes, len, &shape, pixels, &found, err);
-
-	if (status == MQ_OK && found != adler)
-		status = mq_fail(err, MQ_ECORRUPT,
-		                 "a strip's Adler-32 is %08x, and %08x is expected", found, adler);
-	return status;
-}

@@ -1,4 +1,4 @@
-/* strip: one strip of a picture to compressed bytes, and back to check it.
+/* strip: one strip of a picture to compressed bytes; strip_work.h has the way back.
  *
  * A strip's first row has PNG filter Sub, the others Up; so no strip looks at another. Its deflate
  * stream starts from fresh state and ends in a sync flush, or, for the picture's last strip, in the
@@ -20,10 +20,10 @@ enum mq_status mq_strip_encoder_open(size_t filtered_max, struct mq_strip_encode
 void mq_strip_encoder_close(struct mq_strip_encoder *encoder);
 
 /* From now on: smaller (matches are searched), or faster (runs only; how an encoder starts). Either way
- * the bytes depend on the pixels alone, and mq_strip_decode reads both. */
+ * the bytes depend on the pixels alone, and mq_strip_inflate reads both. */
 void mq_strip_encoder_small(struct mq_strip_encoder *encoder, bool small);
 
-/* Bytes behind a strip's that mq_strip_decode writes to. */
+/* Bytes behind a strip's that mq_strip_inflate writes to. */
 #define MQ_STRIP_TAIL 2u
 
 /* An upper bound of what mq_strip_encode writes for so many filtered bytes. */
@@ -38,13 +38,6 @@ struct mq_strip_result {
 enum mq_status mq_strip_encode(struct mq_strip_encoder *encoder, const uint8_t *pixels, size_t row_bytes,
                                uint32_t rows, unsigned channels, bool last, uint8_t *out, size_t room,
                                struct mq_strip_result *result, struct mq_error *err);
-
-/* Inflates one strip and undoes its filters into pixels (rows * row_bytes). bytes has MQ_STRIP_TAIL more,
- * which are written to. MQ_ECORRUPT: the stream
- * is damaged, has another length, a filter that strips do not use, or another Adler-32. */
-enum mq_status mq_strip_decode(struct mq_strip_encoder *encoder, uint8_t *bytes, size_t len,
-                               size_t row_bytes, uint32_t rows, unsigned channels, bool last, uint32_t adler,
-                               uint8_t *pixels, struct mq_error *err);
 
 /* A plane of 32-bit little-endian numbers (counts, smooth) to one zstd frame, and back. The frame holds
  * the lowest bytes of all numbers, then the second ones, the third and the highest (25 to 50 % smaller

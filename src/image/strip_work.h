@@ -1,5 +1,5 @@
 /* strip_work: what png needs of an encoder beyond strip.h: its input buffer, and a strip inflated
- * before its Adler-32 is known. Used inside src/image only. */
+ * before its Adler-32 is known. Used inside src/image and by its tests only. */
 #ifndef MQ_STRIP_WORK_H
 #define MQ_STRIP_WORK_H
 
@@ -23,7 +23,9 @@ static inline size_t mq_strip_filtered(const struct mq_strip_shape *shape)
 enum mq_status mq_strip_input(struct mq_strip_encoder *encoder, size_t bytes, uint8_t **out,
                               struct mq_error *err);
 
-/* As mq_strip_decode (bytes have a tail), but gives the Adler-32 instead of checking it. */
+/* Inflates one strip and undoes its filters into pixels (rows * row_bytes). bytes has MQ_STRIP_TAIL more,
+ * which are written to. *adler is that of what it held: the caller compares. MQ_ECORRUPT: the stream is
+ * damaged, has another length, or a filter that strips do not use. */
 enum mq_status mq_strip_inflate(struct mq_strip_encoder *encoder, uint8_t *bytes, size_t len,
                                 const struct mq_strip_shape *shape, uint8_t *pixels,
                                 uint32_t *adler, struct mq_error *err);
