@@ -170,12 +170,12 @@ enum mq_status mq_cmd_resume(const struct mq_options *options, struct mq_error *
 
 static enum mq_status parse_priority(const char *text, json_t **more, struct mq_error *err)
 {
-	bool negative = *text == '-';
-	size_t len = strspn(text + negative, "0123456789");
+	json_int_t n;
+	enum mq_status status = mq_command_priority(text, "priority ", &n, err);
 
-	if (!len || len > 7 || text[negative + len])
-		return mq_fail(err, MQ_EINVAL, "\"%.40s\" is no priority (a whole number)", text);
-	*more = json_pack("{s:I}", "priority", (json_int_t)atoll(text));
+	if (status != MQ_OK)
+		return status;
+	*more = json_pack("{s:I}", "priority", n);
 	return *more ? MQ_OK : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a request");
 }
 

@@ -48,6 +48,9 @@ enum mq_status mq_command_print_json(const json_t *value, struct mq_error *err);
 enum mq_status mq_command_until(const struct mq_options *options, enum mq_option_id id,
 				int64_t *until, struct mq_error *err);
 
+/* A job's priority; what stands before text in an error. MQ_EINVAL. */
+enum mq_status mq_command_priority(const char *text, const char *what, json_int_t *out,
+				   struct mq_error *err);
 /* Warns of a FILE whose name says another format than the one that is written: .npy for numbers, else PNG. */
 void mq_command_warn_name(const char *file, bool numbers);
 

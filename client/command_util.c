@@ -12,6 +12,7 @@
 #include "client/rows.h"
 #include "client/say.h"
 #include "src/clock.h"
+#include "src/job.h"
 
 enum mq_status mq_command_ids(const struct mq_options *options, int64_t **ids, size_t *count,
 			      struct mq_error *err)
@@ -36,6 +37,20 @@ enum mq_status mq_command_ids(const struct mq_options *options, int64_t **ids, s
 	}
 	*ids = list;
 	*count = n;
+	return MQ_OK;
+}
+
+enum mq_status mq_command_priority(const char *text, const char *what, json_int_t *out,
+				   struct mq_error *err)
+{
+	bool negative = *text == '-';
+	size_t len = strspn(text + negative, "0123456789");
+	long long n = len && len <= 7 && !text[negative + len] ? atoll(text) : INT64_MAX;
+
+	if (n < -MQ_JOB_PRIORITY_MAX || n > MQ_JOB_PRIORITY_MAX)
+		return mq_fail(err, MQ_EINVAL, "%s%.40s: a whole number from %d to %d is needed", what, text,
+			       -MQ_JOB_PRIORITY_MAX, MQ_JOB_PRIORITY_MAX);
+	*out = n;
 	return MQ_OK;
 }
 

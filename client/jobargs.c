@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/command.h"
 #include "client/print.h"
 #include "client/rows.h"
 #include "src/decimal.h"
@@ -292,22 +293,9 @@ static enum mq_status read_priority(const struct mq_options *options, json_int_t
 				    struct mq_error *err)
 {
 	const char *text = options->value[MQ_OPT_PRIORITY];
-	bool negative;
-	size_t len;
-	long long n;
 
 	*out = 0;
-	if (!text)
-		return MQ_OK;
-	negative = *text == '-';
-	len = strspn(text + negative, "0123456789");
-	n = len && len <= 10 && !text[negative + len] ? atoll(text) : INT64_MAX;
-	if (n < INT32_MIN || n > INT32_MAX)
-		return mq_fail(err, MQ_EINVAL,
-			       "--priority=%.40s: a whole number from %d to %d is needed", text,
-			       INT32_MIN, INT32_MAX);
-	*out = n;
-	return MQ_OK;
+	return text ? mq_command_priority(text, "--priority=", out, err) : MQ_OK;
 }
 
 /* 0 when it is not given. */

@@ -116,6 +116,11 @@ digits() {
 		2|--iterations=10k: auto, or a whole number|submit --iterations=10k
 		2|--iterations=1e6: auto, or a whole number|submit --iterations=1e6
 		2|--iterations=0: auto, or a whole number|submit --iterations=0
+		2|--priority=1000001: a whole number from -1000000 to 1000000 is needed|submit --priority=1000001
+		2|--priority=-1000001: a whole number|submit --priority=-1000001
+		2|--priority=1e3: a whole number|submit --priority=1e3
+		2|priority 2000000: a whole number from -1000000 to 1000000|priority 1 2000000
+		2|priority soon: a whole number|priority 1 soon
 		2|foo: No such file or directory; an operand is a picture (.png)|submit foo
 		2|options begin with --|submit 800x600
 		2|options begin with --|submit size=800

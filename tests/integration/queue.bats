@@ -186,7 +186,7 @@ nothing_in_flight() {
 	[ "$(mq info 3 --json | jq '.attempts[0].id')" = 1 ]
 	[ "$(mq info 1 --json | jq '.attempts[0].id')" = 3 ]
 	expect 1 mq priority 1 7
-	refused 2 "no priority" mq priority 1 high
+	refused 2 "priority high: a whole number" mq priority 1 high
 }
 
 @test "a job waits for another, and fails with it" {
