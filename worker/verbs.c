@@ -128,9 +128,9 @@ enum mq_status mq_verb_limits(const struct mq_call *c, int64_t owner, struct mq_
 		s = mq_store_jobs_bytes(c->v->store, false, owner, &bytes, err);
 	if (!s && limit->jobs && jobs >= limit->jobs)
 		return mq_fail(err, MQ_EBUSY,
-		               "%s %llu jobs that have not ended, and --max-jobs of the worker allows %llu",
+		               "%s %llu unfinished job%s, and --max-jobs of the worker allows %llu",
 		               own ? "you have" : "its owner has", (unsigned long long)jobs,
-		               (unsigned long long)limit->jobs);
+		               jobs == 1 ? "" : "s", (unsigned long long)limit->jobs);
 	if (!s && limit->bytes && bytes >= limit->bytes)
 		return mq_fail(err, MQ_ENOSPC,
 		               "%s pictures hold %llu bytes, and --max-bytes of the worker allows %llu: remove "
