@@ -17,8 +17,8 @@
 struct mq_subscription;
 
 /* Asks the worker where it tells events, and subscribes to these jobs, with count 0 to all, and to the
- * queue. Other jobs may be heard of too. MQ_OK and NULL: this worker tells us none (it is on another machine, or its socket
- * does not let us in): ask instead. Failures are those of the request. */
+ * queue. Other jobs may be heard of too. MQ_OK and NULL: this worker tells us none (it is on another
+ * machine, or its socket does not let us in): ask instead. Failures are those of the request. */
 enum mq_status mq_subscribe(struct mq_client *client, const int64_t *ids, size_t count,
 			    struct mq_subscription **out, struct mq_error *err);
 /* Takes NULL. */

@@ -6,7 +6,8 @@
  *   eio enospc edquot enomem   mq_failpoint returns that errno; the caller fails as if the step had
  *   oom                     mq_failpoint returns MQ_FAULT_OOM: device memory is out
  *   trace                   the passage is told on standard error: "failpoint NAME"
- * n may be "*": every passage; name may be "*": every failpoint. Built only with --enable-failpoints; otherwise it is the constant 0. */
+ * n may be "*": every passage; name may be "*": every failpoint. Built only with --enable-failpoints;
+ * otherwise it is the constant 0. */
 #ifndef MQ_FAILPOINT_H
 #define MQ_FAILPOINT_H
 

@@ -52,8 +52,9 @@ enum mq_option_id {
 	/* submit */
 	MQ_OPT_NAME, MQ_OPT_PRIORITY, MQ_OPT_REQUEST_ID, MQ_OPT_AFTER, MQ_OPT_WAIT,
 	/* status, wait, fetch, render, and what steers the queue */
-	MQ_OPT_STATE, MQ_OPT_MINE, MQ_OPT_LIMIT, MQ_OPT_LOG, MQ_OPT_ALL, MQ_OPT_OLDER_THAN, MQ_OPT_JSON, MQ_OPT_TIMEOUT, MQ_OPT_OUTPUT, MQ_OPT_FORCE, MQ_OPT_PREVIEW, MQ_OPT_COUNTS,
-	MQ_OPT_SMOOTH, MQ_OPT_REGION, MQ_OPT_STOP_AFTER, MQ_OPT_QUIET,
+	MQ_OPT_STATE, MQ_OPT_MINE, MQ_OPT_LIMIT, MQ_OPT_LOG, MQ_OPT_ALL, MQ_OPT_OLDER_THAN, MQ_OPT_JSON,
+	MQ_OPT_TIMEOUT, MQ_OPT_OUTPUT, MQ_OPT_FORCE, MQ_OPT_PREVIEW, MQ_OPT_COUNTS, MQ_OPT_SMOOTH,
+	MQ_OPT_REGION, MQ_OPT_STOP_AFTER, MQ_OPT_QUIET,
 	/* remote */
 	MQ_OPT_KEY, MQ_OPT_SERVER_KEY,
 	MQ_OPT_COUNT
@@ -104,7 +105,8 @@ enum mq_status mq_options_parse(struct mq_options *out, unsigned scope, int argc
 void mq_options_clear(struct mq_options *options);
 
 /* Reads an INI file (inih): keys are names of the options of `scope` that may stand in it, without a
- * section; twice only for one that repeats. Options already given are left alone. MQ_EINVAL with "FILE:LINE: ..."; MQ_ENOENT. */
+ * section; twice only for one that repeats. Options already given are left alone. MQ_EINVAL with
+ * "FILE:LINE: ..."; MQ_ENOENT. */
 enum mq_status mq_options_read_config(struct mq_options *options, unsigned scope, const char *path,
                                       struct mq_error *err);
 

@@ -12,8 +12,8 @@
 #define MQ_PNGTEXT_KEYWORD "mandelq"
 #define MQ_PNGTEXT_SCAN (1u << 20)
 
-/* What mq_pngtext_read does with a file's beginning; public for tests and fuzzing. *out is NUL-terminated and owned by the caller. MQ_EINVAL: no
- * PNG, damaged, or no picture of ours. */
+/* What mq_pngtext_read does with a file's beginning; public for tests and fuzzing. *out is
+ * NUL-terminated and owned by the caller. MQ_EINVAL: no PNG, damaged, or no picture of ours. */
 enum mq_status mq_pngtext_find(const void *bytes, size_t len, char **out, struct mq_error *err);
 
 /* The same from a file. MQ_EIO or MQ_ENOENT when it cannot be read. */

@@ -1,6 +1,6 @@
-/* export: what clients download: whole files as they lie there, or a region or counts, made as
- * an unnamed temporary file (worker/part.h) by a thread. Handles belong to nobody: knowing the number is enough on a
- * socket that only its users can open; one that is not used for MQ_EXPORT_IDLE_MS goes. */
+/* export: what clients download: whole files as they lie there, or a region or counts, made as an
+ * unnamed temporary file (worker/part.h) by a thread. Handles belong to nobody: knowing the number is
+ * enough on a socket that only its users can open; one that is not used for MQ_EXPORT_IDLE_MS goes. */
 #ifndef MQ_EXPORT_H
 #define MQ_EXPORT_H
 
@@ -37,9 +37,9 @@ struct mq_export_state {
 	char sha256[65];   /* when ready; empty: not known */
 };
 
-/* When MQ_EXPORT_MAX are open, one of a user with more of them gives way, or one that is not used (MQ_ESTALE
- * for its client, which opens it again); else MQ_EBUSY. MQ_ENOSPC: what must be made first would not fit. MQ_ENOENT: the job's
- * file is not there. MQ_EIO, MQ_ENOMEM_HOST. */
+/* When MQ_EXPORT_MAX are open, one of a user with more of them gives way, or one that is not used
+ * (MQ_ESTALE for its client, which opens it again); else MQ_EBUSY. MQ_ENOSPC: what must be made first
+ * would not fit. MQ_ENOENT: the job's file is not there. MQ_EIO, MQ_ENOMEM_HOST. */
 enum mq_status mq_export_begin(struct mq_exports *exports, const struct mq_export_request *request,
                                int64_t now_ms, struct mq_export_state *out, struct mq_error *err);
 /* MQ_ESTALE: no such handle (any more). Preparing that failed gives its own status, and the handle

@@ -33,8 +33,9 @@ struct mq_statedir {
 };
 
 /* Makes the directory (0700) if it is missing, refuses a network file system (MQ_EINVAL, with the way
- * out) and a place that cannot be used (MQ_EINVAL; a full or broken disk is another matter), takes the lock (MQ_EBUSY names the process that holds it), makes the folders. On failure what it
- * made is gone again. */
+ * out) and a place that cannot be used (MQ_EINVAL; a full or broken disk is another matter), takes the
+ * lock (MQ_EBUSY names the process that holds it), makes the folders. On failure what it made is gone
+ * again. */
 enum mq_status mq_statedir_open(const char *path, struct mq_statedir *out, struct mq_error *err);
 /* For a start that is refused, before mq_statedir_close and after whatever uses the directory: takes away
  * what this process has made in it, the database too, and nothing that was there before. */

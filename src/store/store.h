@@ -116,10 +116,10 @@ enum mq_status mq_store_job_each_down(struct mq_store *store, int64_t before, in
 
 /* Moves a job to a state that mq_job_may allows (else MQ_ESTATE, naming both states). reason is for
  * waiting and paused, error for failed; NULL clears. Sets started and finished when it gets there;
- * failed and cancelled also give the request id up and end every tile that is pending or running
- * (open attempts end as "dropped"), and fail the jobs that wait for it. Moving to the state it has already is MQ_OK and no change.
- * assembling needs all tiles done (else MQ_ESTATE); a paused or waiting job that has them goes to
- * assembling when it is sent to queued or running. done is mq_store_job_done's. */
+ * failed and cancelled also give the request id up and end every tile that is pending or running (open
+ * attempts end as "dropped"), and fail the jobs that wait for it. Moving to the state it has already is
+ * MQ_OK and no change. assembling needs all tiles done (else MQ_ESTATE); a paused or waiting job that
+ * has them goes to assembling when it is sent to queued or running. done is mq_store_job_done's. */
 enum mq_status mq_store_job_move(struct mq_store *store, int64_t id, enum mq_job_state to,
                                  const char *reason, const char *error, int64_t now_ms,
                                  struct mq_error *err);
@@ -145,11 +145,12 @@ enum mq_status mq_store_jobs_paused(struct mq_store *store, const char *reason, 
 
 /* ---- what people do to jobs (store_queue.c) ---- */
 
-/* Nothing new of the job is begun; what is in flight ends, and an assembly makes it done. MQ_ESTATE: it has ended. A job that is paused
- * gets the new reason. */
+/* Nothing new of the job is begun; what is in flight ends, and an assembly makes it done. MQ_ESTATE: it
+ * has ended. A job that is paused gets the new reason. */
 enum mq_status mq_store_job_pause(struct mq_store *store, int64_t id, const char *reason,
                                   int64_t now_ms, struct mq_error *err);
-/* A paused job goes on where it was: waiting, queued, running or assembling. One that is not paused stays as it is; MQ_ESTATE: it has ended. */
+/* A paused job goes on where it was: waiting, queued, running or assembling. One that is not paused
+ * stays as it is; MQ_ESTATE: it has ended. */
 enum mq_status mq_store_job_resume(struct mq_store *store, int64_t id, int64_t now_ms,
                                    struct mq_error *err);
 /* A failed job again: its failed tiles are pending, those that are done stay so, and it is queued,
@@ -255,8 +256,9 @@ struct mq_tile_file {
 	uint64_t inside;    /* samples of the tile that reached the limit */
 };
 /* The attempt's tile file is durable under its final name: the tile is done, no longer suspect, and
- * every tile's deaths are forgotten. *job_complete: it was the job's last, and the job is now
- * assembling (a paused job stays paused). MQ_ESTALE: the attempt has been superseded or its job ended; nothing changed. */
+ * every tile's deaths are forgotten. *job_complete: it was the job's last, and the job is now assembling
+ * (a paused job stays paused). MQ_ESTALE: the attempt has been superseded or its job ended; nothing
+ * changed. */
 enum mq_status mq_store_tile_done(struct mq_store *store, int64_t attempt,
                                   const struct mq_tile_file *file, double compute_seconds,
                                   int64_t now_ms, bool *job_complete, struct mq_error *err);

@@ -1,5 +1,6 @@
-/* test_deflate: deflate against zlib's inflate, our use of libdeflate's against zlib's deflate, both on what strips are and on
- * what is hard; Huffman codes against the plain algorithm; and the bytes, which must not change. */
+/* test_deflate: deflate against zlib's inflate, our use of libdeflate's against zlib's deflate, both on
+ * what strips are and on what is hard; Huffman codes against the plain algorithm; and the bytes, which
+ * must not change. */
 #include "tests/unit/image_util.h"
 
 #include <zlib.h>
