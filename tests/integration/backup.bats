@@ -64,7 +64,7 @@ assert not os.path.exists(COPY)
 took.sort()
 print("%d answers, half of them within %.1f ms, 19 of 20 within %.1f, all within %.1f" % (len(took),
       *(1e3 * took[int(len(took) * q)] for q in (0.5, 0.95)), 1e3 * took[-1]), file=sys.stderr)
-assert len(took) >= 15 and took[int(len(took) * 0.95)] < 0.05, took
+assert len(took) >= 15 and took[int(len(took) * 0.95)] < 0.25, took
 s = dealer()
 with open("a.db", "wb") as f:
     while f.tell() < now["bytes"]:

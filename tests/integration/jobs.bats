@@ -124,15 +124,15 @@ within() {
 	rc=0
 	wait $! || rc=$?
 	[ "$rc" = 6 ]
-	[ $(($(date +%s%3N) - begun)) -le 4000 ]
+	[ $(($(date +%s%3N) - begun)) -le 4800 ]
 	for ids in "" 2; do
 		# shellcheck disable=SC2086
-		within 2900 6 mq wait --timeout=2 $ids
+		within 3800 6 mq wait --timeout=2 $ids
 		[[ $output == *"the worker at "*" does not answer" ]]
 	done
-	within 1900 6 mq submit "${SMALL[@]}" --wait --timeout=1
-	within 1900 6 mq submit --like=1 --wait --timeout=1
-	within 1900 7 mq render "${SMALL[@]}" --stop-after=1 -o x.png
+	within 3500 6 mq submit "${SMALL[@]}" --wait --timeout=1
+	within 3500 6 mq submit --like=1 --wait --timeout=1
+	within 3500 7 mq render "${SMALL[@]}" --stop-after=1 -o x.png
 	[[ $output == *"stopped by --stop-after"* ]]
 	# longer than a request lasts: it is tried again until then
 	begun=$(date +%s%3N)

@@ -68,7 +68,7 @@ quiet_queue() {
 	watcher '
 w, one = watch(), watch("1")
 w.told("job 1 queued"); one.told("job 1 queued")
-assert flips(w, 12) < 0.1
+assert flips(w, 12) < 0.2
 assert one.lines[-1][1] == w.lines[-1][1] == "job 1 queued", (one.lines, w.lines)
 time.sleep(1)
 # each looks again now and then; polling twice a second took 16
@@ -95,7 +95,7 @@ begun = time.time()
 call("resume", all=True)
 for w in waiting:
     w.process.wait(5)
-assert time.time() - begun < 1, time.time() - begun'
+assert time.time() - begun < 2.5, time.time() - begun'
 }
 
 @test "the queue that is paused, and jobs that are removed, are told at once" {
@@ -131,7 +131,7 @@ for n in range(2, 7):
     if n <= 3:
         took["id"].append(ids.told("job %d removed" % n) - w.told("job %d removed" % n))
 print(took, file=sys.stderr)
-assert all(statistics.median(t) < 0.3 for t in took.values()), took
+assert all(statistics.median(t) < 1 for t in took.values()), took
 # each once, and the jobs that are left are watched on
 time.sleep(3.5)
 for lines in (w.lines, ended.lines):
@@ -162,7 +162,7 @@ assert [json.loads(d.recv())["status"] for n in range(2)] == ["ok", "ok"]
 assert waiting.process.wait(5) == 3
 assert ids.process.wait(5) == 0
 w.told("job 1 removed", begun); ids.told("job 1 removed", begun)
-assert time.time() - begun < 1, time.time() - begun
+assert time.time() - begun < 2.5, time.time() - begun
 assert "job 1 cancelled" not in [t for _, t in w.lines]'
 }
 
@@ -204,7 +204,7 @@ for i in range(8):
         time.sleep(0.002)
     took.append(time.time() - begun)
     time.sleep(0.3)
-assert statistics.median(took) < 0.1, took'
+assert statistics.median(took) < 0.2, took'
 	[ "$(cut -d: -f1 out)" = "$(printf 'job 1 %s\n' queued paused queued paused queued paused queued paused queued paused)" ]
 	# one that ends in good order is away as well
 	stop_worker
@@ -318,7 +318,7 @@ shows(5, "cancelled")
 time.sleep(0.3)
 call("remove", id=2)
 took.append(shows(5, "the queue is paused", "cancelled"))
-assert statistics.median(took) < 0.5 and took[-1] < 2, took
+assert statistics.median(took) < 1 and took[-1] < 2.5, took
 os.kill(pid, 2)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0'
 }
