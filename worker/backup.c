@@ -13,6 +13,7 @@
 
 #include "src/message.h"
 #include "src/store/store.h"
+#include "src/writeall.h"
 #include "worker/backup_target.h"
 
 #define ANSWER_MS 10000
@@ -96,22 +97,6 @@ static enum mq_status ask(struct asker *a, const char *verb, json_t *args, json_
 	return s;
 }
 
-static enum mq_status write_all(int fd, const uint8_t *p, size_t len, const char *path,
-                                struct mq_error *err)
-{
-	while (len) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return mq_fail_errno(err, errno, "writing %s", path);
-		p += n;
-		len -= (size_t)n;
-	}
-	return MQ_OK;
-}
-
 static enum mq_status receive(struct asker *a, json_int_t handle, json_int_t bytes, int fd,
                               const char *path, struct mq_error *err)
 {
@@ -121,6 +106,7 @@ static enum mq_status receive(struct asker *a, json_int_t handle, json_int_t byt
 	for (json_int_t at = 0; !s && at < bytes;) {
 		json_t *result = NULL;
 		size_t len = 0;
+		int e;
 
 		s = ask(a, "read",
 		        json_pack("{s:I, s:I, s:I}", "handle", handle, "offset", at, "length",
@@ -129,8 +115,9 @@ static enum mq_status receive(struct asker *a, json_int_t handle, json_int_t byt
 		if (!s && (!len || json_integer_value(json_object_get(result, "crc32")) !=
 		                           (json_int_t)crc32_z(0, buffer, len)))
 			s = mq_fail(err, MQ_ECORRUPT, "--backup: the copy came damaged");
-		if (!s)
-			s = write_all(fd, buffer, len, path, err);
+		e = s ? 0 : mq_write_all(fd, buffer, len);
+		if (e)
+			s = mq_fail_errno(err, e, "writing %s", path);
 		at += (json_int_t)len;
 		json_decref(result);
 	}

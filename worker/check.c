@@ -17,6 +17,7 @@
 #include "src/image/tilefile.h"
 #include "src/job.h"
 #include "src/store/store.h"
+#include "src/writeall.h"
 #include "worker/active.h"
 #include "worker/statedir.h"
 
@@ -85,12 +86,12 @@ static enum mq_status copy_bytes(int from, int to, const char *name, struct mq_e
 	char buffer[65536];
 	ssize_t n;
 
-	while ((n = read(from, buffer, sizeof buffer)) > 0)
-		for (ssize_t at = 0, w; at < n; at += w) {
-			w = write(to, buffer + at, (size_t)(n - at));
-			if (w < 0)
-				return mq_fail_errno(err, errno, "copying %s (set TMPDIR)", name);
-		}
+	while ((n = read(from, buffer, sizeof buffer)) > 0) {
+		int e = mq_write_all(to, buffer, (size_t)n);
+
+		if (e)
+			return mq_fail_errno(err, e, "copying %s (set TMPDIR)", name);
+	}
 	return n < 0 ? mq_fail_errno(err, errno, "reading %s", name) : MQ_OK;
 }
 

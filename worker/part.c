@@ -18,6 +18,7 @@
 #include "src/image/strip.h"
 #include "src/image/tilefile.h"
 #include "src/spare.h"
+#include "src/writeall.h"
 
 #define PNG_EXTRA 65536 /* what is in the file beside pixels */
 
@@ -80,24 +81,13 @@ static enum mq_status rows_get(void *arg, uint32_t y, uint8_t *out, struct mq_er
 	return MQ_OK;
 }
 
-static enum mq_status write_all(int fd, const void *bytes, size_t len, struct mq_error *err)
+static enum mq_status write_bytes(int fd, const void *bytes, size_t len, struct mq_error *err)
 {
-	const char *left = bytes;
 	int e = mq_failpoint("export-write");
 
-	if (e)
-		return mq_fail_errno(err, e, "writing a download's temporary file");
-	while (len) {
-		ssize_t n = write(fd, left, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return mq_fail_errno(err, errno, "writing a download's temporary file");
-		left += n;
-		len -= (size_t)n;
-	}
-	return MQ_OK;
+	if (!e)
+		e = mq_write_all(fd, bytes, len);
+	return e ? mq_fail_errno(err, e, "writing a download's temporary file") : MQ_OK;
 }
 
 static enum mq_status write_npy(struct rows *r, struct mq_error *err)
@@ -111,11 +101,11 @@ static enum mq_status write_npy(struct rows *r, struct mq_error *err)
 
 	if (!row)
 		return mq_fail(err, MQ_ENOMEM_HOST, "host memory: asked for %zu bytes for a row", row_bytes);
-	s = write_all(p->fd, header, n, err);
+	s = write_bytes(p->fd, header, n, err);
 	for (uint32_t y = 0; !s && y < p->region.height; y++) {
 		s = rows_get(r, y, row, err);
 		if (!s)
-			s = write_all(p->fd, row, row_bytes, err);
+			s = write_bytes(p->fd, row, row_bytes, err);
 	}
 	free(row);
 	return s;
