@@ -166,9 +166,9 @@ static enum mq_status check_sha256(struct transfer *t, struct mq_error *err)
 		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 	if (t->sha256[0] && strcmp(hex, t->sha256) != 0)
 		return mq_fail(err, MQ_ECORRUPT,
-			       "what came of job %lld has not the checksum that the worker "
-			       "named",
-			       (long long)t->request->id);
+			       "what came of job %lld has not the checksum that the worker named: its file there is "
+			       "damaged; render it again: mandelq submit --like=%lld",
+			       (long long)t->request->id, (long long)t->request->id);
 	return MQ_OK;
 }
 

@@ -182,7 +182,10 @@ int main(int argc, char **argv)
 	command = find_command(argv[1]);
 	if (command)
 		return run_command(command, argc - 2, argv + 2, &err);
-	if (strcmp(argv[1], "help") == 0 && argc > 2 && (command = find_command(argv[2]))) {
+	if (strcmp(argv[1], "help") == 0 && argc > 2) {
+		command = find_command(argv[2]);
+		if (!command)
+			return finish(fail_unknown(argv[2], &err), &err);
 		print_help(command);
 		return finish(mq_say_flush_stdout(&err), &err);
 	}

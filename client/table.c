@@ -189,7 +189,7 @@ char *mq_table_hint(const json_t *row, char out[160])
 static void fill_cells(const json_t *row, char cells[COLUMNS][CELL_MAX])
 {
 	double progress = mq_row_number(row, "progress", -1);
-	double seconds = mq_row_number(row, "compute_seconds", -1);
+	double seconds = mq_row_number(row, "elapsed_seconds", -1);
 	double eta = mq_row_number(row, "eta_seconds", -1);
 	char text[32], hint[160];
 

@@ -225,3 +225,12 @@ enum mq_status mq_keyfile_make(const char *path, bool force, struct mq_keypair *
 	explicit_bzero(&pair, sizeof(pair));
 	return status;
 }
+
+enum mq_status mq_keyfile_ensure(const char *path, bool force, struct mq_keypair *out, bool *made,
+                                 struct mq_error *err)
+{
+	enum mq_status status = force ? MQ_ENOENT : mq_keyfile_read(path, out, err);
+
+	*made = status == MQ_ENOENT;
+	return *made ? mq_keyfile_make(path, force, out, err) : status;
+}

@@ -27,4 +27,8 @@ enum mq_status mq_keyfile_read(const char *path, struct mq_keypair *out, struct 
 enum mq_status mq_keyfile_make(const char *path, bool force, struct mq_keypair *out,
                                struct mq_error *err);
 
+/* The keygen commands: the pair that is there, or, if there is none or with force, a new one (*made). */
+enum mq_status mq_keyfile_ensure(const char *path, bool force, struct mq_keypair *out, bool *made,
+                                 struct mq_error *err);
+
 #endif

@@ -67,13 +67,14 @@ enum mq_status mq_remote_keygen(const char *dir, bool force, struct mq_error *er
 {
 	char *path = key_path(dir);
 	struct mq_keypair keys;
-	enum mq_status s = path ? mq_keyfile_make(path, force, &keys, err)
+	bool made = false;
+	enum mq_status s = path ? mq_keyfile_ensure(path, force, &keys, &made, err)
 	                        : mq_fail(err, MQ_ENOMEM_HOST, "no memory for a path");
 
 	if (!s) {
 		printf("%s\n", keys.public_key);
-		fprintf(stderr, "mandelqd: %s is made; clients need the public key above: mandelq "
-		                "--server-key=KEY\n", path);
+		fprintf(stderr, "mandelqd: %s %s; clients need the public key above: mandelq --server-key=KEY\n",
+		        path, made ? "is made" : "was there and is left alone (--force replaces it)");
 		explicit_bzero(&keys, sizeof keys);
 		if (fflush(stdout) || ferror(stdout))
 			s = mq_fail(err, MQ_EIO, "cannot write to standard output");

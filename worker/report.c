@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/clock.h"
 #include "src/message.h"
 
 static json_t *time_or_null(int64_t ms)
@@ -67,6 +68,16 @@ static json_t *output(const struct mq_job_row *row, const struct mq_statedir *di
 	return o;
 }
 
+/* From the first tile until the end, or now; by the clock that the row's times are of, which may be set back. */
+static json_t *elapsed(const struct mq_job_row *row)
+{
+	int64_t end = row->finished_ms ? row->finished_ms : mq_clock_wall_ms();
+
+	if (!row->started_ms)
+		return json_null();
+	return json_real(end > row->started_ms ? (double)(end - row->started_ms) / 1e3 : 0);
+}
+
 json_t *mq_report_job(const struct mq_job_row *row, const struct mq_schedule *schedule,
                       const struct mq_statedir *dir, int64_t now_ms)
 {
@@ -75,7 +86,7 @@ json_t *mq_report_job(const struct mq_job_row *row, const struct mq_schedule *sc
 
 	return json_pack(
 	        "{s:I, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:f, s:o, s:o, s:o, s:o, "
-	        "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 	        "id", (json_int_t)row->id, "name", text_or_null(row->name), "request_id",
 	        text_or_null(row->request_id), "state",
 	        mq_job_state_name(row->state), "reason", reason(row, schedule), "priority",
@@ -83,7 +94,8 @@ json_t *mq_report_job(const struct mq_job_row *row, const struct mq_schedule *sc
 	        (json_int_t)row->height, "iterations", (json_int_t)row->iterations, "tiles_total",
 	        (json_int_t)row->tiles_total, "tiles_done", (json_int_t)row->tiles_done, "tiles_split",
 	        (json_int_t)row->tiles_split, "progress", mq_report_progress(row), "eta_seconds",
-	        eta < 0 ? json_null() : json_real(eta), "compute_seconds", row->compute_seconds, "created",
+	        eta < 0 ? json_null() : json_real(eta), "compute_seconds", row->compute_seconds, "elapsed_seconds",
+	        elapsed(row), "created",
 	        time_or_null(row->created_ms), "started", time_or_null(row->started_ms), "finished",
 	        time_or_null(row->finished_ms), "error", text_or_null(row->error), "output",
 	        output(row, dir), "owner", number_or_null(row->owner, 0), "after",

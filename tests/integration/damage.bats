@@ -240,6 +240,12 @@ five_jobs() {
 	run mq fetch 3 --smooth -o c.npy
 	[ "$status" != 0 ] && [ ! -e c.npy ]
 	mq fetch 4 -o p.png
+	# what the error tells to do helps
+	run mq fetch 2 -o q.png
+	[ "$(mq $(grep -o 'submit --like=.*' <<<"$output") --wait 2>err)" = 5 ]
+	mq fetch 5 -o q.png
+	cmp p.png q.png
+	mq remove 5
 	stop_worker
 	before=$(contents)
 	run mandelqd --check

@@ -109,6 +109,7 @@ digits() {
 		refused "$code" "$says" mq "$@"
 	done <<-'END'
 		2|there is no command "sumbit"; did you mean submit?|sumbit
+		2|there is no command "rendre"; did you mean render?|help rendre
 		2|there is no command "Status"; did you mean status?|Status
 		2|there is no command "xyzzy"; see mandelq --help|xyzzy
 		2|did you mean --size?|submit -size=400

@@ -24,8 +24,15 @@ start_remote() {
 	[ "${#SERVER}" = 40 ] && [ "${#ME}" = 40 ] && [ "$SERVER" != "$ME" ]
 	[ "$(stat -c %a "$MANDELQ_STATE_DIR/server.key" "$HOME/.config/mandelq/client.key" | sort -u)" = 600 ]
 	cp "$HOME/.config/mandelq/client.key" before
-	refused 1 "--force replaces it" mandelq keygen
-	refused 1 "--force replaces it" mandelqd keygen
+	# again: left alone, and told, also where nothing can be written
+	for program in mandelq mandelqd; do
+		$program keygen >again 2>err
+		grep -q "left alone (--force replaces it)" err
+		[ "$(cat again)" = "$([ $program = mandelq ] && echo "$ME" || echo "$SERVER")" ]
+	done
+	chmod 644 "$HOME/.config/mandelq/client.key"
+	refused 2 "chmod 600" mandelq keygen
+	chmod 600 "$HOME/.config/mandelq/client.key"
 	cmp before "$HOME/.config/mandelq/client.key"
 	[ "$(mandelq keygen --force 2>/dev/null)" != "$ME" ]
 	! cmp -s before "$HOME/.config/mandelq/client.key"

@@ -32,6 +32,7 @@ test_setup() {
 		(.tiles_split | type == "number") and (.progress == 1) and
 		(.eta_seconds | . == null or type == "number") and
 		(.compute_seconds | type == "number" and . >= 0) and
+		(.elapsed_seconds | type == "number" and . > 0) and
 		([.created, .started, .finished] | all(test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\\.[0-9]+)?Z$"))) and
 		(.created <= .started) and (.started <= .finished) and (.error == null) and
 		(.output.path | type == "string") and (.output.bytes | type == "number") and
@@ -47,8 +48,12 @@ test_setup() {
 	mq status --json "$id" | jq -e '.[0] |
 		(.finished == null) and (.output == null) and (.error == null) and (.name | type == "string") and
 		(.started | type == "string") and (.progress >= 0 and .progress < 1)'
+	# its first tile is not done yet, and time passes all the same
+	[ "$(field "$id" .tiles_done)" = 0 ]
+	until_true 10 eval '(($(field "$id" ".elapsed_seconds | floor") >= 1))'
+	mq status | grep -qE '^ *1 +running.* [1-9][0-9]*\.[0-9] s'
 	second=$(mq submit "${SMALL[@]}")
-	mq status --json "$second" | jq -e '.[0] | (.state == "queued") and (.started == null) and (.progress == 0)'
+	mq status --json "$second" | jq -e '.[0] | (.state == "queued") and (.started == null) and (.elapsed_seconds == null) and (.progress == 0)'
 }
 
 @test "status lists all jobs, oldest first, and those that are asked for" {
