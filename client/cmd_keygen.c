@@ -1,4 +1,5 @@
-/* cmd_keygen: mandelq keygen: makes the keys that tcp endpoints need, or tells those that are there. Talks to no worker. */
+/* cmd_keygen: mandelq keygen: makes the keys that tcp endpoints need, or tells those that are there. Talks
+ * to no worker. */
 #include "config.h" /* explicit_bzero */
 
 #include <stdio.h>

@@ -202,8 +202,6 @@ static void fill_cells(const json_t *row, char cells[COLUMNS][CELL_MAX])
 	snprintf(cells[3], CELL_MAX, "%.0fx%.0f", mq_row_number(row, "width", 0),
 		 mq_row_number(row, "height", 0));
 	snprintf(cells[4], CELL_MAX, "%.0f", mq_row_number(row, "iterations", 0));
-	if (seconds <= 0 && mq_row_state(row) != MQ_JOB_DONE)
-		seconds = -1; /* a first tile that is under way has not been counted yet */
 	snprintf(cells[5], CELL_MAX, "%s", seconds >= 0 ? mq_say_seconds(seconds, text) : "-");
 	snprintf(cells[6], CELL_MAX, "%s", eta >= 0 ? mq_say_seconds(eta, text) : "-");
 	snprintf(cells[7], CELL_MAX, "%.*s", CELL_MAX - 1, mq_row_text(row, "name", ""));

@@ -27,7 +27,8 @@ enum mq_status mq_remote_probe(const char *state_dir, struct mq_error *err);
 enum mq_status mq_remote_open(const char *state_dir, struct mq_remote *out, struct mq_error *err);
 void mq_remote_close(struct mq_remote *remote);
 
-/* "mandelqd keygen": makes the keys, unless there are some and force is not set, and prints the public one. */
+/* "mandelqd keygen": makes the keys, unless there are some and force is not set, and prints the public
+ * one. */
 enum mq_status mq_remote_keygen(const char *state_dir, bool force, struct mq_error *err);
 
 /* Answers the ZAP requests that wait at the socket (a bounded number). */

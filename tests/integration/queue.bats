@@ -386,15 +386,21 @@ assert row["attempts"][0]["outcome"] == "done" and row["attempts"][0]["device"] 
 	grep -q 'of the pixels reached the limit' err
 }
 
-@test "a job whose first tile is under way has no time yet" {
+@test "a job has a time from its first tile on, and none before" {
 	start_worker
 	mq submit --size=4000 --center=-0.2,0 --zoom=4 --iterations=4000000000 >/dev/null
 	mq submit "${TINY[@]}" >/dev/null
 	until_true 10 state_is 1 running
-	[ "$(mq status 1 | awk 'NR == 2 { print $7 }')" = - ]
+	until_true 10 time_of 1 '[1-9]*'
+	time_of 2 -
 	mq cancel 1
 	until_true 10 state_is 2 done
-	[ "$(mq status 2 | awk 'NR == 2 { print $7 }')" != - ]
+	time_of 2 '[0-9]*'
+}
+
+time_of() {
+	# shellcheck disable=SC2053
+	[[ $(mq status "$1" | awk 'NR == 2 { print $7 }') == $2 ]]
 }
 
 @test "watch prints a line a change, and ends with its jobs" {
