@@ -8,6 +8,7 @@ MQ_BUILD=${MQ_BUILD:-$MQ_TOP/build/check}
 PATH=$MQ_BUILD:$PATH
 PYTHON=/usr/bin/python3
 export PYTHONDONTWRITEBYTECODE=1 # nothing is left among the sources
+unset PYTHONUNBUFFERED # nor hidden that a test leaves something unwritten
 REFERENCE=$BATS_TEST_DIRNAME/reference.py
 
 # The whole set, quickly; a picture with a bit of everything.

@@ -88,7 +88,7 @@ def put_together(verb):
         if state == 'assembling':
             break
         time.sleep(0.002)
-    print(n, call(verb, id=n)['result']['state'])
+    print(n, call(verb, id=n)['result']['state'], flush=True)
 put_together('pause')
 put_together('cancel')
 os._exit(0)" >out
