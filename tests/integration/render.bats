@@ -111,7 +111,7 @@ sys.exit(p.wait(timeout=20))' "$signal" "${LONG[@]}" -o p.png 3>&- 4>&- && statu
 			expect 7 env XDG_RUNTIME_DIR="$runtime" timeout 60 mandelq render "${LONG[@]}" --stop-after=1 -o "$base"
 			[ "$(ls -A)" = "$(basename .*mandelq)" ]
 			[ -d "$(echo .*mandelq)" ]
-			[ "$(ls -A | iconv -f UTF-8 | wc -l)" = 1 ]
+			[ "$(ls -A | iconv -f UTF-8 -t UTF-8 | wc -l)" = 1 ]
 			refused 1 "other settings" env XDG_RUNTIME_DIR="$runtime" mandelq render "${SMALL[@]}" -o "$base"
 			rm -r .*mandelq
 			expect 0 env XDG_RUNTIME_DIR="$runtime" timeout 60 mandelq render "${SMALL[@]}" -o "$base"
