@@ -61,6 +61,7 @@ enum mq_status mq_space_beside(const struct mq_statedir *dir, uint64_t bytes, ui
 			       const char *what, struct mq_error *err)
 {
 	uint64_t available = 0, total = 0, kept;
+	char needed[32], left[32], spared[32];
 	enum mq_status s = look(dir, &available, &total, err);
 
 	if (s)
@@ -69,10 +70,10 @@ enum mq_status mq_space_beside(const struct mq_statedir *dir, uint64_t bytes, ui
 	if (available > kept && bytes <= available - kept)
 		return MQ_OK;
 	return mq_fail(err, MQ_ENOSPC,
-		       "%s may take %llu MiB on the disk of %s, which has %llu MiB free and keeps %llu of "
-		       "them for jobs and other downloads",
-		       what, (unsigned long long)(bytes >> 20) + 1, dir->path,
-		       (unsigned long long)(available >> 20), (unsigned long long)(kept >> 20) + 1);
+		       "%s may take %s on the disk of %s, which has %s free; %s must stay free for jobs and other "
+		       "downloads",
+		       what, mq_bytes_text((double)bytes, needed), dir->path,
+		       mq_bytes_text((double)available, left), mq_bytes_text((double)kept, spared));
 }
 
 enum mq_status mq_space_fits(const struct mq_statedir *dir, const struct mq_layout *layout,

@@ -331,7 +331,7 @@ assert reply["status"] == "corrupt" and "job 1" in reply["error"], reply'
 	submit_and_wait "${SMALL[@]}" --keep-counts
 	exports '
 def refused(reply):
-    assert reply["status"] == "no-space" and "28 MiB" in reply["error"] and "job 1" in reply["error"], reply
+    assert reply["status"] == "no-space" and "28.8 MB" in reply["error"] and "job 1" in reply["error"], reply
 
 first = call("open", id=1, what="counts")
 assert first["status"] == "ok", first
