@@ -221,6 +221,9 @@ int main(int argc, char **argv)
 	/* A tile's strips come and go: keep the heap from holding on to what it once needed. */
 	mallopt(M_ARENA_MAX, 2);
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	/* Small pieces that are kept apart keep large ones from joining: malloc_trim gives those back in a heap's
+	 * middle, but not at the end of a thread's. */
+	mallopt(M_MXFAST, 0);
 	if (!s && (options.count[MQ_OPT_HELP] || options.count[MQ_OPT_VERSION]))
 		return tell(&options);
 	if (!s)
